@@ -1,0 +1,122 @@
+/* The ABI between the shim and an engine.
+ *
+ * The shim (src/, C) knows a GPU only through the one symbol `bl_engine` that an engine
+ * library exports: kernels/ holds the CUDA engine, test/mock_engine.c one that lives in
+ * host memory. Every function returns a status and never writes to host memory that it
+ * was not given. All of them may be called from any thread; one queue is used by one
+ * thread at a time. An engine leaves the calling thread's CUDA device, context and
+ * pending error as it found them.
+ */
+#ifndef BL_ENGINE_H
+#define BL_ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BL_ENGINE_ABI 1
+
+enum bl_status {
+#define S(name, text) BL_##name,
+#include "status.def"
+#undef S
+    BL_STATUSES
+};
+
+enum bl_routine_id {
+#define R_SDCZ(name, NAME, nargs, args) BL_##NAME,
+#include "routines.def"
+#undef R_SDCZ
+    BL_ROUTINES
+};
+
+enum bl_precision { BL_S, BL_D, BL_C, BL_Z, BL_PRECISIONS };
+
+/* BL_EXACT: netlib's operations in netlib's order, each rounded separately.
+ * BL_FAST: fused multiply-add and other orders are allowed. */
+enum bl_arithmetic { BL_EXACT, BL_FAST };
+
+enum bl_memory { BL_MEMORY_PAGEABLE, BL_MEMORY_PINNED, BL_MEMORY_DEVICE, BL_MEMORY_MANAGED };
+
+/* A batch of matrices (or of vectors: IPIV and INFO). Item i begins at array[i] where
+ * array is not NULL, else at p + i * stride elements. Column-major, ld in elements. */
+struct bl_operand {
+    void *p;
+    void *const *array;
+    int64_t ld;
+    int64_t stride;
+};
+
+/* One routine on a batch of equal shapes. A LAPACK call is a batch of one. On the way to
+ * an engine every pointer is a device pointer; above the pipeline they are the caller's. */
+struct bl_job {
+    enum bl_routine_id routine;
+    enum bl_precision precision;
+    enum bl_arithmetic arithmetic;
+    char uplo;       /* 'U', 'L', or 0 where the routine has none */
+    char trans;      /* 'N', 'T', 'C', or 0 */
+    int int_size;    /* bytes of an element of ipiv and info: 4 or 8 */
+    int64_t m, n;    /* A is m x n (m == n where the routine has no M) */
+    int64_t nrhs;    /* B is n x nrhs; 0 where the routine has no B */
+    int64_t block;   /* getri: the block size that LWORK allows (netlib's rule) */
+    int64_t batch;   /* number of problems, >= 1 */
+    struct bl_operand a, b;
+    struct bl_operand ipiv; /* min(m, n) entries a problem, 1-based; ld unused */
+    struct bl_operand info; /* 1 entry a problem; ld unused */
+    void *work;      /* device memory of engine->workspace(job) bytes, 256-byte aligned */
+};
+
+struct bl_device {
+    char name[128];
+    int ordinal;             /* which device it is, as the driver counts them */
+    int capability;          /* 90 for sm_90; 0 where there is none */
+    uint64_t memory;         /* bytes on the device */
+};
+
+struct bl_engine {
+    uint32_t abi;            /* BL_ENGINE_ABI */
+    uint32_t size;           /* sizeof(struct bl_engine) */
+    const char *name;
+
+    /* Start up on device `ordinal` modulo the number of devices. Called once; on anything
+     * but BL_OK, `why` (of `len` bytes) says what is missing and the engine stays unused. */
+    enum bl_status (*open)(int ordinal, struct bl_device *device, char *why, size_t len);
+
+    enum bl_status (*queue_open)(void **queue);
+    enum bl_status (*queue_close)(void *queue);
+
+    /* Device memory (256-byte aligned) and pinned host memory. */
+    enum bl_status (*device_alloc)(size_t bytes, void **p);
+    enum bl_status (*device_free)(void *p);
+    enum bl_status (*host_alloc)(size_t bytes, void **p);
+    enum bl_status (*host_free)(void *p);
+    enum bl_status (*device_available)(uint64_t *bytes); /* free device memory now */
+
+    /* Asynchronous in the queue's order; `h` is memory from host_alloc. */
+    enum bl_status (*copy_in)(void *queue, void *d, const void *h, size_t bytes);
+    enum bl_status (*copy_out)(void *queue, void *h, const void *d, size_t bytes);
+
+    /* Bytes that run() needs in job->work. Pointers in the job are not looked at. */
+    size_t (*workspace)(const struct bl_job *job);
+
+    /* Enqueue the whole job: all launches or an error. Asynchronous. INFO is written for
+     * every problem. The arguments are legal and n, m >= 1. */
+    enum bl_status (*run)(const struct bl_job *job, void *queue);
+
+    /* Wait for everything in the queue; BL_OK only when all of it succeeded. */
+    enum bl_status (*wait)(void *queue);
+
+    /* What kind of memory p points to. */
+    enum bl_status (*memory_kind)(const void *p, enum bl_memory *kind);
+};
+
+/* The symbol that an engine exports: `const struct bl_engine bl_engine`. */
+#define BL_ENGINE_SYMBOL "bl_engine"
+
+#ifdef __cplusplus
+}
+#endif
+#endif
