@@ -1,0 +1,149 @@
+/* Private types of the shim: what one step of a call's way hands to the next.
+ *
+ * A call's way: interpose/entries.c -> dispatch.c (decode, decide) -> either forward.c
+ * (the program's own LAPACK) or engine.c and pipeline.c (the GPU). config.c, tune.c and
+ * stats.c are asked on the way.
+ */
+#ifndef BL_H
+#define BL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine.h"
+
+#define BL_EXPORT __attribute__((visibility("default")))
+
+/* ---- the table ---------------------------------------------------------------- */
+
+#define BL_MAX_ARGS 12
+#define BL_IDS (BL_ROUTINES * BL_PRECISIONS)
+
+struct bl_routine {
+    const char *name; /* without the precision's letter */
+    const char *args; /* a letter an argument, see routines.def */
+};
+extern const struct bl_routine bl_routines[BL_ROUTINES];
+
+static inline unsigned bl_id(unsigned routine, unsigned precision)
+{
+    return routine * BL_PRECISIONS + precision;
+}
+static inline char bl_prefix(unsigned id)
+{
+    return "sdcz"[id % BL_PRECISIONS];
+}
+static inline const struct bl_routine *bl_row(unsigned id)
+{
+    return &bl_routines[id / BL_PRECISIONS];
+}
+static inline size_t bl_element(enum bl_precision p)
+{
+    return (size_t[]){4, 8, 8, 16}[p];
+}
+static inline int64_t bl_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static inline int64_t bl_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* How a symbol was spelled: bit 0 64-bit integers (_64_), bit 1 the scipy_ prefix. */
+enum bl_spelling { BL_WIDE = 1, BL_SCIPY = 2, BL_SPELLINGS = 4 };
+#define BL_SYMBOL_MAX 32
+void bl_symbol(char out[BL_SYMBOL_MAX], unsigned id, unsigned spelling);
+
+/* ---- one decoded call (decode.c) ------------------------------------------------ */
+
+struct bl_call {
+    unsigned id;
+    bool wide; /* integers are 64-bit */
+    char uplo, trans;
+    int64_t m, n, nrhs, lda, ldb, lwork;
+    void *a, *b, *ipiv, *work, *info;
+    bool has_m, has_b, has_work, query, legal, empty;
+};
+void bl_decode(struct bl_call *c, unsigned id, bool wide, void *const *v);
+void bl_job_of_call(struct bl_job *job, const struct bl_call *c);
+int64_t bl_getri_block(const struct bl_call *c, int64_t *iws);
+
+/* The operands of a job, as host_job's routine uses them (from the table's letters). */
+bool bl_reads(enum bl_routine_id r, char letter);  /* letter: 'a', 'b' or 'p' */
+bool bl_writes(enum bl_routine_id r, char letter);
+
+/* ---- forwarding (forward.c) ----------------------------------------------------- */
+
+typedef void bl_fn(void);
+void bl_forward(unsigned id, unsigned spelling, void **v, const void *caller);
+void bl_call_lapack(bl_fn *f, unsigned nargs, void *const *v);
+
+/* ---- options (config.c) and thresholds (tune.c) ---------------------------------- */
+
+enum bl_option {
+#define O(name, values, preset, text) BL_OPTION_##name,
+#include "options.def"
+#undef O
+    BL_OPTIONS
+};
+enum { BL_MODE_AUTO, BL_MODE_GPU, BL_MODE_CPU };
+enum { BL_ARITHMETIC_AUTO, BL_ARITHMETIC_EXACT, BL_ARITHMETIC_FAST };
+enum { BL_WRITEBACK_SLOTS, BL_WRITEBACK_STAGED };
+
+int64_t bl_option(enum bl_option o);            /* alternatives and counts; -1 unset */
+const char *bl_option_text(enum bl_option o);   /* text; NULL unset */
+bool bl_excluded(void);                         /* this program is in EXCLUDE */
+void bl_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void bl_write_stderr(const char *text, size_t length);
+char *bl_own_path(char *out, size_t size, const char *name); /* beside this library */
+
+double bl_flops(unsigned id, double m, double n, double nrhs);
+double bl_saving(const struct bl_call *c); /* predicted seconds; > 0: worth the GPU */
+enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c);
+#define BL_STARTUP_SECONDS 0.5
+
+/* ---- the engine (engine.c) and the pipeline (pipeline.c) --------------------------- */
+
+enum bl_reason {
+#define W(name, text) BL_WHY_##name,
+#include "reasons.def"
+#undef W
+    BL_REASONS,
+    BL_ON_GPU = BL_REASONS
+};
+
+/* The engine, started when `saving` lifts the process's sum over the start-up cost (or at
+ * once when forced); NULL and *why when this call is to be forwarded. */
+const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason *why);
+enum bl_reason bl_engine_failed(enum bl_status status); /* counts; may switch off */
+void bl_engine_succeeded(void);
+const struct bl_device *bl_engine_device(void);         /* NULL before it started */
+const char *bl_engine_why(void);                        /* why there is none */
+
+struct bl_traffic {
+    uint64_t in, out; /* bytes over the link */
+};
+
+/* Run a batch whose pointers are host memory. *done problems, from the first, are complete
+ * in the caller's memory; the others are untouched (except after abort(), see there). */
+enum bl_status bl_pipeline(const struct bl_engine *engine, const struct bl_job *host,
+                           int64_t *done, struct bl_traffic *traffic);
+void bl_pipeline_after_fork(void);
+#define BL_SLOT_BYTES ((size_t)64 << 20)
+
+/* ---- what happened (stats.c) ------------------------------------------------------ */
+
+bool bl_stats_on(void);
+uint64_t bl_now(void); /* ns */
+void bl_stats_nested(unsigned id);
+void bl_stats_call(const struct bl_call *c, enum bl_reason where, uint64_t ns,
+                   const struct bl_traffic *traffic);
+
+/* ---- the dispatcher --------------------------------------------------------------- */
+
+void bl_dispatch(unsigned id, unsigned spelling, void **v, const void *caller);
+
+#endif

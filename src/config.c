@@ -1,0 +1,221 @@
+/* The options of options.def, read once from the environment, and our few words on stderr.
+ *
+ * Read on the first LAPACK call, so that a process that makes none pays nothing. An
+ * unknown or malformed option is named once and ignored. Nothing here decides anything.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bl.h"
+
+extern char **environ;
+
+static const struct {
+    const char *name, *values;
+} options[BL_OPTIONS] = {
+#define O(name, values, preset, text) {#name, values},
+#include "options.def"
+#undef O
+};
+
+#define PREFIX "BATCHLAPACK_"
+
+static struct {
+    int64_t number[BL_OPTIONS];
+    const char *text[BL_OPTIONS];
+    bool excluded;
+} config;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- stderr ----------------------------------------------------------------------- */
+
+static struct stat stderr_at_start;
+static bool stderr_open_at_start;
+
+__attribute__((constructor)) static void remember_stderr(void)
+{
+    stderr_open_at_start = fstat(2, &stderr_at_start) == 0;
+}
+
+/* A program started without stderr, or one that closed it, may have opened a file of its
+ * own as descriptor 2: write only to what was stderr when the process began. */
+void bl_write_stderr(const char *text, size_t length)
+{
+    struct stat now;
+    if (!stderr_open_at_start || fstat(2, &now) != 0 ||
+        now.st_dev != stderr_at_start.st_dev || now.st_ino != stderr_at_start.st_ino)
+        return;
+    while (length > 0) {
+        ssize_t n = write(2, text, length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        text += n;
+        length -= (size_t)n;
+    }
+}
+
+void bl_say(const char *format, ...)
+{
+    char line[1024] = "batchlapack: ";
+    size_t used = strlen(line);
+    va_list ap;
+    va_start(ap, format);
+    int n = vsnprintf(line + used, sizeof line - used - 1, format, ap);
+    va_end(ap);
+    if (n < 0)
+        return;
+    used = strlen(line);
+    line[used++] = '\n';
+    bl_write_stderr(line, used);
+}
+
+/* ---- values ----------------------------------------------------------------------- */
+
+/* The position of value among "a|b|c", or -1. */
+static int alternative(const char *values, const char *value)
+{
+    size_t length = strlen(value);
+    for (int i = 0;; i++) {
+        size_t n = strcspn(values, "|");
+        if (n == length && strncmp(values, value, n) == 0)
+            return i;
+        if (!values[n])
+            return -1;
+        values += n + 1;
+    }
+}
+
+static bool number(const char *value, bool bytes, int64_t *out)
+{
+    if (*value < '0' || *value > '9')
+        return false;
+    char *end;
+    errno = 0;
+    long long n = strtoll(value, &end, 10);
+    int shift = 0;
+    if (bytes && *end) {
+        const char *unit = strchr("KMG", *end & ~0x20);
+        if (!unit)
+            return false;
+        shift = 10 * (int)(unit - "KMG" + 1);
+        end++;
+    }
+    if (errno || *end || n < 0 || n > INT64_MAX >> shift)
+        return false;
+    *out = (int64_t)n << shift;
+    return true;
+}
+
+static bool parse(enum bl_option o, const char *value)
+{
+    const char *values = options[o].values;
+    if (strchr(values, '|')) {
+        int i = alternative(values, value);
+        if (i < 0)
+            return false;
+        config.number[o] = i;
+        return true;
+    }
+    if (strcmp(values, "N") == 0 || strcmp(values, "BYTES") == 0)
+        return number(value, *values == 'B', &config.number[o]);
+    if (!*value)
+        return false;
+    config.text[o] = strdup(value);
+    return config.text[o] != NULL;
+}
+
+/* The launcher's environment says which process of this node we are: one GPU each. */
+static int64_t local_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                        "SLURM_LOCALID"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        int64_t rank;
+        if (value && number(value, false, &rank))
+            return rank;
+    }
+    return 0;
+}
+
+static bool listed(const char *names)
+{
+    size_t length = strlen(program_invocation_short_name);
+    while (names && *names) {
+        size_t n = strcspn(names, ",");
+        if (n == length && strncmp(names, program_invocation_short_name, n) == 0)
+            return true;
+        names += n + (names[n] != 0);
+    }
+    return false;
+}
+
+static void read_environment(void)
+{
+    bool secure = getauxval(AT_SECURE) != 0;
+    for (int o = 0; o < BL_OPTIONS; o++)
+        config.number[o] = strchr(options[o].values, '|') ? 0 : -1;
+    for (char **e = environ; e && *e; e++) {
+        if (strncmp(*e, PREFIX, strlen(PREFIX)) != 0)
+            continue;
+        const char *name = *e + strlen(PREFIX);
+        size_t n = strcspn(name, "=");
+        int o = 0;
+        while (o < BL_OPTIONS &&
+               (strlen(options[o].name) != n || strncmp(options[o].name, name, n) != 0))
+            o++;
+        if (!name[n])
+            continue;
+        if (o == BL_OPTIONS)
+            bl_say("unknown option %.*s ignored", (int)(n + strlen(PREFIX)), *e);
+        else if (secure && (o == BL_OPTION_LAPACK || o == BL_OPTION_ENGINE))
+            continue;
+        else if (!parse((enum bl_option)o, name + n + 1))
+            bl_say("option %s ignored: it takes %s", *e, options[o].values);
+    }
+    if (config.number[BL_OPTION_DEVICE] < 0)
+        config.number[BL_OPTION_DEVICE] = local_rank();
+    config.excluded = listed(config.text[BL_OPTION_EXCLUDE]);
+}
+
+int64_t bl_option(enum bl_option o)
+{
+    pthread_once(&once, read_environment);
+    return config.number[o];
+}
+
+const char *bl_option_text(enum bl_option o)
+{
+    pthread_once(&once, read_environment);
+    return config.text[o];
+}
+
+bool bl_excluded(void)
+{
+    pthread_once(&once, read_environment);
+    return config.excluded;
+}
+
+/* The path of `name` in the directory that this library was loaded from. */
+char *bl_own_path(char *out, size_t size, const char *name)
+{
+    Dl_info self;
+    if (!dladdr((void *)bl_own_path, &self) || !self.dli_fname)
+        return NULL;
+    const char *slash = strrchr(self.dli_fname, '/');
+    int n = slash ? snprintf(out, size, "%.*s/%s", (int)(slash - self.dli_fname),
+                             self.dli_fname, name)
+                  : snprintf(out, size, "%s", name);
+    return n > 0 && (size_t)n < size ? out : NULL;
+}

@@ -1,0 +1,178 @@
+/* A call's way: decode it, decide where it runs, run it or forward it, count it.
+ *
+ * Called by every exported entry. A call that comes back in from LAPACK itself (netlib's
+ * dgesv calls our dgetrf_) is nested and goes straight on. Whatever fails on the GPU's side
+ * ends in the program's own LAPACK with the caller's data as it was.
+ */
+#include <errno.h>
+#include <fenv.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "batchlapack.h"
+#include "bl.h"
+
+/* ---- nested calls ------------------------------------------------------------------------ */
+
+/* The outermost call in progress on this thread lies on its stack. It may have been left by
+ * longjmp (R and Octave leave xerbla so): a frame that is not deeper than we are, or whose
+ * mark has been overwritten, is gone. */
+struct frame {
+    const struct frame *self;
+    uintptr_t mark;
+};
+static _Thread_local const struct frame *outermost;
+
+#define MARK(frame) ((uintptr_t)(frame) ^ (uintptr_t)0x6c61706b62617463)
+#define STACK_LIMIT ((uintptr_t)64 << 20) /* farther away is another stack */
+
+static bool nested(const void *here)
+{
+    const struct frame *f = outermost;
+    uintptr_t distance = (uintptr_t)f - (uintptr_t)here;
+    if (!f || (uintptr_t)here >= (uintptr_t)f || distance > STACK_LIMIT)
+        return false;
+    return f->self == f && f->mark == MARK(f);
+}
+
+static void enter(struct frame *f)
+{
+    f->self = f;
+    f->mark = MARK(f);
+    outermost = f;
+}
+
+static void leave(struct frame *f)
+{
+    f->self = NULL;
+    f->mark = 0;
+    outermost = NULL;
+}
+
+/* ---- the mode of this thread ----------------------------------------------------------------- */
+
+static _Thread_local int thread_mode = BATCHLAPACK_MODE_DEFAULT;
+
+BL_EXPORT int batchlapack_set_mode(int mode)
+{
+    int before = thread_mode;
+    if (mode < BATCHLAPACK_MODE_DEFAULT || mode > BATCHLAPACK_MODE_CPU)
+        return -2;
+    thread_mode = mode;
+    return before;
+}
+
+BL_EXPORT void batchlapack_set_mode_(const int *mode);
+BL_EXPORT void batchlapack_set_mode_(const int *mode)
+{
+    batchlapack_set_mode(*mode);
+}
+
+BL_EXPORT const char *batchlapack_version(void)
+{
+    return PACKAGE_VERSION;
+}
+
+/* ---- deciding ---------------------------------------------------------------------------------- */
+
+static const struct bl_engine *decide(const struct bl_call *c, enum bl_reason *why)
+{
+    int mode = thread_mode == BATCHLAPACK_MODE_DEFAULT ? (int)bl_option(BL_OPTION_MODE)
+                                                       : thread_mode;
+    double saving = 0;
+    if (c->query)
+        *why = BL_WHY_QUERY;
+    else if (!c->legal)
+        *why = BL_WHY_ILLEGAL;
+    else if (c->empty)
+        *why = BL_WHY_EMPTY;
+    else if (mode == BL_MODE_CPU)
+        *why = BL_WHY_MODE;
+    else if (bl_excluded())
+        *why = BL_WHY_EXCLUDED;
+    else if (mode == BL_MODE_AUTO && (saving = bl_saving(c)) <= 0)
+        *why = BL_WHY_SMALL;
+    else if (fegetround() != FE_TONEAREST)
+        *why = BL_WHY_ROUNDING;
+    else
+        return bl_engine_for(saving, mode == BL_MODE_GPU, why);
+    return NULL;
+}
+
+/* WORK(1) on success, in the routine's own precision. */
+static void set_work(const struct bl_call *c)
+{
+    int64_t iws;
+    if (!c->has_work)
+        return;
+    bl_getri_block(c, &iws);
+    size_t element = bl_element((enum bl_precision)(c->id % BL_PRECISIONS));
+    bool is_double = c->id % BL_PRECISIONS == BL_D || c->id % BL_PRECISIONS == BL_Z;
+    double d = (double)iws;
+    float f = (float)iws;
+    memset(c->work, 0, element);
+    memcpy(c->work, is_double ? (void *)&d : (void *)&f, is_double ? sizeof d : sizeof f);
+}
+
+/* On the engine, or a reason why not; then nothing of the caller's was written. The
+ * program's floating-point traps, flags and errno are as before. */
+static enum bl_reason offload(const struct bl_engine *engine, const struct bl_call *c,
+                              struct bl_traffic *traffic)
+{
+    struct bl_job job;
+    int64_t done;
+    int saved_errno = errno, cancel;
+    fenv_t env;
+    bl_job_of_call(&job, c);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    feholdexcept(&env);
+    enum bl_status status = bl_pipeline(engine, &job, &done, traffic);
+    fesetenv(&env);
+    pthread_setcancelstate(cancel, NULL);
+    errno = saved_errno;
+    if (status != BL_OK)
+        return bl_engine_failed(status);
+    bl_engine_succeeded();
+    set_work(c);
+    return BL_ON_GPU;
+}
+
+/* ---- one call ------------------------------------------------------------------------------------ */
+
+static void run(const struct bl_call *c, unsigned spelling, void **v, const void *caller)
+{
+    bool counted = bl_stats_on();
+    uint64_t begin = counted ? bl_now() : 0;
+    struct bl_traffic traffic = {0, 0};
+    enum bl_reason where;
+    const struct bl_engine *engine = decide(c, &where);
+    if (engine)
+        where = offload(engine, c, &traffic);
+    if (where != BL_ON_GPU)
+        bl_forward(c->id, spelling, v, caller);
+    if (counted)
+        bl_stats_call(c, where, bl_now() - begin, &traffic);
+}
+
+/* The frame is left on every way out that runs cleanups: return, throw, cancellation. */
+static void outer(const struct bl_call *c, unsigned spelling, void **v, const void *caller)
+{
+    __attribute__((cleanup(leave))) struct frame here = {NULL, 0};
+    /* An illegal call ends in xerbla, which may never return: it is no frame to nest in. */
+    if (c->legal)
+        enter(&here);
+    run(c, spelling, v, caller);
+}
+
+void bl_dispatch(unsigned id, unsigned spelling, void **v, const void *caller)
+{
+    struct bl_call c;
+    if (nested(__builtin_frame_address(0))) {
+        if (bl_stats_on())
+            bl_stats_nested(id);
+        bl_forward(id, spelling, v, caller);
+        return;
+    }
+    bl_decode(&c, id, spelling & BL_WIDE, v);
+    outer(&c, spelling, v, caller);
+}

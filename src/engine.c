@@ -1,0 +1,189 @@
+/* Load the engine once, when it is worth it, and know when to leave it alone.
+ *
+ * The dispatcher asks before each worthwhile call. A forked child never gets the parent's
+ * engine, and an engine that failed repeatedly is not asked again. Nothing here touches
+ * the caller's data.
+ */
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bl.h"
+
+#define ENGINE_FILE "libbatchlapack_cuda.so"
+#define FAULTS_TO_SWITCH_OFF 3
+
+enum state { ASLEEP, READY, MISSING, OFF, FORKED };
+
+static _Atomic int state = ASLEEP;
+static _Atomic bool begun; /* start-up has at least begun */
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+static const struct bl_engine *engine;
+static struct bl_device device;
+static char reason[256] = "no call was worth its start-up";
+static _Atomic uint64_t saved_ns; /* predicted savings of the process so far */
+static _Atomic int faults;        /* in a row */
+
+const struct bl_device *bl_engine_device(void)
+{
+    return engine ? &device : NULL;
+}
+
+const char *bl_engine_why(void)
+{
+    return reason;
+}
+
+/* At exit the CUDA driver goes first; a later call (from another exit handler) must find
+ * the engine gone. Registered after the engine's own handlers, so it runs before them. */
+static void switch_off_at_exit(void)
+{
+    atomic_store(&state, OFF);
+}
+
+static bool load(void)
+{
+    char beside[PATH_MAX];
+    const char *path = bl_option_text(BL_OPTION_ENGINE);
+    if (!path)
+        path = bl_own_path(beside, sizeof beside, ENGINE_FILE);
+    void *handle = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (!handle) {
+        snprintf(reason, sizeof reason, "%s", path ? dlerror() : "its path is too long");
+        return false;
+    }
+    const struct bl_engine *e = dlsym(handle, BL_ENGINE_SYMBOL);
+    if (!e || e->abi != BL_ENGINE_ABI || e->size != sizeof *e) {
+        snprintf(reason, sizeof reason, "%s is not an engine for this version", path);
+        return false;
+    }
+    struct bl_device found = {0};
+    int ordinal = (int)bl_min(bl_option(BL_OPTION_DEVICE), INT_MAX);
+    if (e->open(ordinal, &found, reason, sizeof reason) != BL_OK)
+        return false;
+    device = found;
+    engine = e;
+    atexit(switch_off_at_exit);
+    return true;
+}
+
+static void *load_on_own_stack(void *loaded)
+{
+    *(bool *)loaded = load();
+    return NULL;
+}
+
+/* CUDA's start-up needs more stack than some callers' threads have, and must not take the
+ * program's signals: a thread of our own does it and ends. */
+static bool start(void)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all, before;
+    bool loaded = false;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, (size_t)8 << 20);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&thread, &attr, load_on_own_stack, &loaded);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    if (failed) {
+        snprintf(reason, sizeof reason, "no thread to start it: %s", strerror(failed));
+        return false;
+    }
+    pthread_join(thread, NULL);
+    return loaded;
+}
+
+static const struct bl_engine *ready(int now, enum bl_reason *why)
+{
+    switch (now) {
+    case READY:
+        return engine;
+    case MISSING:
+        *why = BL_WHY_NOENGINE;
+        break;
+    case FORKED:
+        *why = BL_WHY_FORKED;
+        break;
+    default:
+        *why = BL_WHY_OFF;
+    }
+    return NULL;
+}
+
+const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason *why)
+{
+    int now = atomic_load_explicit(&state, memory_order_acquire);
+    if (now != ASLEEP)
+        return ready(now, why);
+    if (!forced) {
+        uint64_t ns = (uint64_t)(bl_min((int64_t)(saving * 1e9), INT64_MAX / 1024));
+        uint64_t sum = atomic_fetch_add(&saved_ns, ns) + ns;
+        if ((double)sum < BL_STARTUP_SECONDS * 1e9) {
+            *why = BL_WHY_STARTUP;
+            return NULL;
+        }
+    }
+    pthread_mutex_lock(&starting);
+    now = atomic_load(&state);
+    if (now == ASLEEP) {
+        atomic_store(&begun, true);
+        now = start() ? READY : MISSING;
+        atomic_store_explicit(&state, now, memory_order_release);
+    }
+    pthread_mutex_unlock(&starting);
+    return ready(now, why);
+}
+
+static void switch_off(const char *text)
+{
+    int expected = READY;
+    if (atomic_compare_exchange_strong(&state, &expected, OFF) &&
+        bl_option(BL_OPTION_VERBOSE))
+        bl_say("engine switched off: %s", text);
+}
+
+enum bl_reason bl_engine_failed(enum bl_status status)
+{
+    switch (status) {
+    case BL_NOMEM:
+        return BL_WHY_MEMORY;
+    case BL_UNSUPPORTED:
+        return BL_WHY_NOENGINE;
+    case BL_LOST:
+        switch_off("its device is gone");
+        return BL_WHY_FAULT;
+    default:
+        if (atomic_fetch_add(&faults, 1) + 1 >= FAULTS_TO_SWITCH_OFF)
+            switch_off("repeated faults");
+        return BL_WHY_FAULT;
+    }
+}
+
+void bl_engine_succeeded(void)
+{
+    if (atomic_load_explicit(&faults, memory_order_relaxed))
+        atomic_store(&faults, 0);
+}
+
+/* ---- fork ------------------------------------------------------------------------------ */
+
+/* No lock is taken before a fork: the CUDA driver may itself fork while it starts. */
+static void after_fork_in_child(void)
+{
+    pthread_mutex_init(&starting, NULL);
+    if (atomic_load(&begun))
+        atomic_store(&state, FORKED);
+    bl_pipeline_after_fork();
+}
+
+__attribute__((constructor)) static void watch_fork(void)
+{
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+}

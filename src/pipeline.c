@@ -1,0 +1,441 @@
+/* Host data to the device and back.
+ *
+ * A batch goes through in chunks: pack the operands into pinned slots, copy in, run, copy
+ * out, unpack. The write-back rule: the caller's arrays are first written when the chunk's
+ * result has been waited for, found clean and, where it fits a slot, lies in host memory.
+ * Until then any failure leaves the caller's data as it was, so that the dispatcher can
+ * forward the call. Only what the routine reads and writes is touched: the triangle, the
+ * rows within the leading dimension, the entries of IPIV that exist.
+ *
+ * Device memory, pinned slots and a queue make a lane. Lanes belong to no thread; a thread
+ * takes one for a call and gives it back, so memory does not grow with threads.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bl.h"
+
+/* ---- lanes ----------------------------------------------------------------------------- */
+
+#define LANES 4
+#define SLOTS 2
+#define ALIGNMENT ((size_t)256)
+
+struct lane {
+    bool taken;
+    void *queue;
+    char *arena, *slot[SLOTS];
+    size_t arena_bytes, slot_bytes;
+};
+static struct lane lanes[LANES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t given_back = PTHREAD_COND_INITIALIZER;
+
+/* The child has none of the parent's device memory; its engine is off as well. */
+void bl_pipeline_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&given_back, NULL);
+    memset(lanes, 0, sizeof lanes);
+}
+
+static struct lane *take_lane(void)
+{
+    struct lane *lane = NULL;
+    pthread_mutex_lock(&lock);
+    while (!lane) {
+        /* One that has its memory already comes first. */
+        for (int i = 0; i < LANES; i++)
+            if (!lanes[i].taken && (!lane || lanes[i].arena_bytes > lane->arena_bytes))
+                lane = &lanes[i];
+        if (!lane)
+            pthread_cond_wait(&given_back, &lock);
+    }
+    lane->taken = true;
+    pthread_mutex_unlock(&lock);
+    return lane;
+}
+
+static void give_lane(struct lane *lane)
+{
+    pthread_mutex_lock(&lock);
+    lane->taken = false;
+    pthread_cond_signal(&given_back);
+    pthread_mutex_unlock(&lock);
+}
+
+static void drop_arena(const struct bl_engine *e, struct lane *lane)
+{
+    if (lane->arena)
+        e->device_free(lane->arena);
+    lane->arena = NULL;
+    lane->arena_bytes = 0;
+}
+
+/* Memory for `bytes`, within the limit of BATCHLAPACK_MEMORY over all lanes; what idle
+ * lanes hold is given up for it. */
+static enum bl_status need_arena(const struct bl_engine *e, struct lane *lane, size_t bytes)
+{
+    if (lane->arena_bytes >= bytes)
+        return BL_OK;
+    int64_t limit = bl_option(BL_OPTION_MEMORY);
+    enum bl_status status = BL_NOMEM;
+    pthread_mutex_lock(&lock);
+    drop_arena(e, lane);
+    for (int attempt = 0; attempt < 2 && status == BL_NOMEM; attempt++) {
+        uint64_t held = 0;
+        for (int i = 0; i < LANES; i++) {
+            if (attempt && !lanes[i].taken)
+                drop_arena(e, &lanes[i]);
+            held += lanes[i].arena_bytes;
+        }
+        if (limit >= 0 && (bytes > (uint64_t)limit || held > (uint64_t)limit - bytes))
+            continue;
+        void *p = NULL;
+        status = e->device_alloc(bytes, &p);
+        if (status == BL_OK) {
+            lane->arena = p;
+            lane->arena_bytes = bytes;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static enum bl_status need_slots(const struct bl_engine *e, struct lane *lane, size_t bytes)
+{
+    size_t size = (size_t)64 << 10;
+    while (size < bytes && size < BL_SLOT_BYTES)
+        size *= 2;
+    if (lane->slot_bytes >= size)
+        return BL_OK;
+    enum bl_status status = BL_OK;
+    for (int s = 0; s < SLOTS; s++) {
+        if (lane->slot[s])
+            e->host_free(lane->slot[s]);
+        lane->slot[s] = NULL;
+    }
+    lane->slot_bytes = 0;
+    for (int s = 0; s < SLOTS && status == BL_OK; s++) {
+        void *p = NULL;
+        status = e->host_alloc(size, &p);
+        lane->slot[s] = p;
+    }
+    if (status == BL_OK)
+        lane->slot_bytes = size;
+    return status;
+}
+
+static enum bl_status open_lane(const struct bl_engine *e, struct lane *lane)
+{
+    return lane->queue ? BL_OK : e->queue_open(&lane->queue);
+}
+
+/* After a failure the queue may hold work that still reads the slots: wait for it, and
+ * where even that fails, leave its memory alone for good. */
+static void settle(const struct bl_engine *e, struct lane *lane)
+{
+    if (lane->queue && e->wait(lane->queue) != BL_OK) {
+        e->queue_close(lane->queue);
+        lane->queue = NULL;
+        for (int s = 0; s < SLOTS; s++)
+            lane->slot[s] = NULL;
+        lane->slot_bytes = 0;
+        lane->arena = NULL;
+        lane->arena_bytes = 0;
+    }
+}
+
+/* ---- operands ---------------------------------------------------------------------------- */
+
+/* One operand of a chunk: where it lies in the caller's memory and where, packed without
+ * gaps, in the arena. */
+struct region {
+    const struct bl_operand *host;
+    int64_t first;     /* problem of the batch that the chunk begins with */
+    int64_t rows, cols;
+    size_t element, item_bytes;
+    size_t at, bytes;  /* in the arena; whole chunk */
+    char triangle;     /* 'U', 'L', or 0 for all */
+    bool in, out;
+};
+
+enum { A, B, IPIV, INFO, REGIONS };
+
+/* INFO goes in as this value: if it comes back, the routine never ran. */
+#define UNWRITTEN 0x7f
+
+static char *address(const struct region *r, int64_t item)
+{
+    const struct bl_operand *h = r->host;
+    item += r->first;
+    return h->array ? h->array[item] : (char *)h->p + (size_t)(item * h->stride) * r->element;
+}
+
+/* Copy the bytes [from, to) of a region, counted in its packed layout, between the caller's
+ * memory and `packed`, which holds byte `from`. */
+static void move(const struct region *r, size_t from, size_t to, char *packed, bool unpack)
+{
+    size_t column_bytes = (size_t)r->rows * r->element;
+    while (from < to) {
+        int64_t item = (int64_t)(from / r->item_bytes);
+        size_t within = from % r->item_bytes;
+        int64_t col = (int64_t)(within / column_bytes);
+        size_t start = within % column_bytes, end = bl_min(column_bytes, start + to - from);
+        size_t first = start, last = end;
+        if (r->triangle == 'L')
+            first = bl_max(first, (size_t)bl_min(col, r->rows) * r->element);
+        if (r->triangle == 'U')
+            last = bl_min(last, (size_t)bl_min(col + 1, r->rows) * r->element);
+        char *theirs = address(r, item) + (size_t)(col * r->host->ld) * r->element;
+        if (first < last) {
+            char *ours = packed + (first - start);
+            memcpy(unpack ? theirs + first : ours, unpack ? ours : theirs + first,
+                   last - first);
+        }
+        packed += end - start;
+        from += end - start;
+    }
+}
+
+/* ---- a chunk ------------------------------------------------------------------------------ */
+
+struct chunk {
+    struct region region[REGIONS];
+    size_t in_from, in_to, out_from, out_to; /* spans of the arena that are copied */
+    size_t work_at, work_bytes, total;
+    struct bl_job job; /* device pointers are set when the arena is known */
+};
+
+static bool product(size_t *out, uint64_t a, uint64_t b, uint64_t c)
+{
+    return !__builtin_mul_overflow(a, b, out) && !__builtin_mul_overflow(*out, c, out) &&
+           *out < (size_t)1 << 60;
+}
+
+/* Regions in the order read only, read and written, written only, INFO first among those
+ * that are both: one span goes in, one comes out, and INFO is in its first slot. */
+static bool lay_out(struct chunk *c, const struct bl_engine *e, const struct bl_job *host,
+                    int64_t first, int64_t count)
+{
+    static const int order[] = {INFO, A, B, IPIV};
+    enum bl_routine_id r = host->routine;
+    int64_t pivots = bl_min(host->m, host->n);
+    size_t element = bl_element(host->precision), integer = (size_t)host->int_size;
+    memset(c, 0, sizeof *c);
+    c->region[A] = (struct region){.host = &host->a, .rows = host->m, .cols = host->n,
+                                   .element = element, .in = bl_reads(r, 'a'),
+                                   .out = bl_writes(r, 'a'), .triangle = host->uplo};
+    c->region[B] = (struct region){.host = &host->b, .rows = host->n, .cols = host->nrhs,
+                                   .element = element, .in = bl_reads(r, 'b'),
+                                   .out = bl_writes(r, 'b')};
+    c->region[IPIV] = (struct region){.host = &host->ipiv, .rows = pivots, .cols = 1,
+                                      .element = integer, .in = bl_reads(r, 'p'),
+                                      .out = bl_writes(r, 'p')};
+    c->region[INFO] = (struct region){.host = &host->info, .rows = 1, .cols = 1,
+                                      .element = integer, .in = true, .out = true};
+    size_t at = 0;
+    for (int group = 0; group < 3; group++) {
+        bool in = group < 2, out = group > 0;
+        if (group == 1)
+            c->out_from = at;
+        for (int i = 0; i < REGIONS; i++) {
+            struct region *g = &c->region[order[i]];
+            if (g->in != in || g->out != out)
+                continue;
+            g->first = first;
+            if (!product(&g->item_bytes, (uint64_t)g->rows, (uint64_t)g->cols, g->element) ||
+                !product(&g->bytes, g->item_bytes, (uint64_t)count, 1))
+                return false;
+            g->at = at;
+            at += (g->bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+        }
+        if (group == 1)
+            c->in_to = at;
+    }
+    c->out_to = at;
+    c->job = *host;
+    c->job.batch = count;
+    c->job.a.ld = host->m;
+    c->job.b.ld = host->n;
+    c->work_at = at;
+    c->work_bytes = e->workspace(&c->job);
+    c->total = at + c->work_bytes;
+    return c->work_bytes < (size_t)1 << 60;
+}
+
+static struct bl_operand on_device(const struct region *r, char *arena)
+{
+    return (struct bl_operand){arena + r->at, NULL, r->rows,
+                               (int64_t)(r->item_bytes / (r->element ? r->element : 1))};
+}
+
+static void place(struct chunk *c, char *arena)
+{
+    c->job.a = on_device(&c->region[A], arena);
+    c->job.b = on_device(&c->region[B], arena);
+    c->job.ipiv = on_device(&c->region[IPIV], arena);
+    c->job.info = on_device(&c->region[INFO], arena);
+    c->job.work = arena + c->work_at;
+}
+
+/* Pack or unpack the arena's bytes [from, to) from or to `slot`. */
+static void move_span(const struct chunk *c, size_t from, size_t to, char *slot, bool unpack)
+{
+    for (int i = 0; i < REGIONS; i++) {
+        const struct region *r = &c->region[i];
+        size_t low = bl_max(from, r->at), high = bl_min(to, r->at + r->bytes);
+        if (!(unpack ? r->out : r->in) || low >= high)
+            continue;
+        if (i == INFO && !unpack)
+            memset(slot + (low - from), UNWRITTEN, high - low);
+        else
+            move(r, low - r->at, high - r->at, slot + (low - from), unpack);
+    }
+}
+
+static enum bl_status copy_in(const struct bl_engine *e, struct lane *lane, struct chunk *c,
+                              struct bl_traffic *traffic)
+{
+    int s = 0;
+    for (size_t from = c->in_from; from < c->in_to; s++) {
+        size_t to = bl_min(c->in_to, from + lane->slot_bytes);
+        if (s >= SLOTS) {
+            enum bl_status status = e->wait(lane->queue);
+            if (status != BL_OK)
+                return status;
+            s = 0;
+        }
+        move_span(c, from, to, lane->slot[s], false);
+        enum bl_status status =
+            e->copy_in(lane->queue, lane->arena + from, lane->slot[s], to - from);
+        if (status != BL_OK)
+            return status;
+        traffic->in += to - from;
+        from = to;
+    }
+    return BL_OK;
+}
+
+/* INFO lies in the first slot of the span; every problem must have written its own. */
+static bool all_written(const struct chunk *c, const char *slot)
+{
+    const struct region *r = &c->region[INFO];
+    const char *info = slot + (r->at - c->out_from);
+    char unwritten[8];
+    memset(unwritten, UNWRITTEN, sizeof unwritten);
+    for (size_t i = 0; i < r->bytes; i += r->element)
+        if (memcmp(info + i, unwritten, r->element) == 0)
+            return false;
+    return true;
+}
+
+_Noreturn static void lost_in_write_back(void)
+{
+    bl_say("the device was lost while a result was being written back; the matrix is "
+           "incomplete and the process is aborted. BATCHLAPACK_WRITEBACK=staged avoids "
+           "this at the price of one more copy in memory");
+    abort();
+}
+
+static enum bl_status fetch(const struct bl_engine *e, struct lane *lane, size_t from,
+                            size_t to, struct bl_traffic *traffic)
+{
+    enum bl_status status =
+        e->copy_out(lane->queue, lane->slot[0], lane->arena + from, to - from);
+    if (status == BL_OK)
+        status = e->wait(lane->queue);
+    if (status == BL_OK)
+        traffic->out += to - from;
+    return status;
+}
+
+/* The result, and only a whole one, to the caller. One that fits a slot is in host memory
+ * before the first byte is written; `staged` holds a larger one in ordinary memory. */
+static enum bl_status copy_out(const struct bl_engine *e, struct lane *lane, struct chunk *c,
+                               struct bl_traffic *traffic)
+{
+    size_t span = c->out_to - c->out_from;
+    bool single = span <= lane->slot_bytes;
+    bool staged = !single && bl_option(BL_OPTION_WRITEBACK) == BL_WRITEBACK_STAGED;
+    char *stage = staged ? malloc(span) : NULL;
+    if (staged && !stage)
+        return BL_NOMEM;
+    bool begun = false;
+    enum bl_status status = e->wait(lane->queue);
+    for (size_t from = c->out_from; from < c->out_to && status == BL_OK;) {
+        size_t to = bl_min(c->out_to, from + lane->slot_bytes);
+        status = fetch(e, lane, from, to, traffic);
+        if (status != BL_OK && begun)
+            lost_in_write_back();
+        if (status == BL_OK && from == c->out_from && !all_written(c, lane->slot[0]))
+            status = BL_FAULT;
+        if (status != BL_OK)
+            break;
+        if (staged) {
+            memcpy(stage + (from - c->out_from), lane->slot[0], to - from);
+        } else {
+            begun = true;
+            move_span(c, from, to, lane->slot[0], true);
+        }
+        from = to;
+    }
+    if (staged && status == BL_OK)
+        move_span(c, c->out_from, c->out_to, stage, true);
+    free(stage);
+    return status;
+}
+
+static enum bl_status run_chunk(const struct bl_engine *e, struct lane *lane, struct chunk *c,
+                                struct bl_traffic *traffic)
+{
+    size_t span = bl_max(c->in_to - c->in_from, c->out_to - c->out_from);
+    enum bl_status status = open_lane(e, lane);
+    if (status == BL_OK)
+        status = need_slots(e, lane, span);
+    if (status == BL_OK)
+        status = need_arena(e, lane, c->total);
+    if (status != BL_OK)
+        return status;
+    place(c, lane->arena);
+    status = copy_in(e, lane, c, traffic);
+    if (status == BL_OK)
+        status = e->run(&c->job, lane->queue);
+    if (status == BL_OK)
+        status = copy_out(e, lane, c, traffic);
+    if (status != BL_OK)
+        settle(e, lane);
+    return status;
+}
+
+/* ---- the batch ------------------------------------------------------------------------------ */
+
+enum bl_status bl_pipeline(const struct bl_engine *e, const struct bl_job *host,
+                           int64_t *done, struct bl_traffic *traffic)
+{
+    struct lane *lane = take_lane();
+    enum bl_status status = BL_OK;
+    struct chunk c;
+    int64_t count = host->batch;
+    *done = 0;
+    while (*done < host->batch && status == BL_OK) {
+        count = bl_min(count, host->batch - *done);
+        bool sane = lay_out(&c, e, host, *done, count);
+        /* More than one problem is a chunk only if its result fits a slot. */
+        size_t span = sane ? (size_t)bl_max(c.in_to, c.out_to - c.out_from) : SIZE_MAX;
+        if (count > 1 && span > BL_SLOT_BYTES) {
+            count = (count + 1) / 2;
+            continue;
+        }
+        status = sane ? run_chunk(e, lane, &c, traffic) : BL_NOMEM;
+        if (status == BL_OK) {
+            *done += count;
+        } else if (status == BL_NOMEM && count > 1) {
+            count = (count + 1) / 2;
+            status = BL_OK;
+        }
+    }
+    give_lane(lane);
+    return status;
+}

@@ -1,0 +1,146 @@
+/* The cost model of tune.def: is this call worth the GPU, and in which arithmetic?
+ *
+ * A call's predicted saving depends on its sizes and the table alone, never on a clock or
+ * on what else runs, so the same calls take the same way every time. BATCHLAPACK_TUNE
+ * names a file that replaces thresholds: lines "dgetrf 512", # begins a comment.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bl.h"
+
+enum {
+#define MODEL(name, value) MODEL_##name,
+#include "tune.def"
+#undef MODEL
+    MODELS
+};
+static const double model[MODELS] = {
+#define MODEL(name, value) value,
+#include "tune.def"
+#undef MODEL
+};
+#define RATE(s, d, c, z) static const double rate[BL_PRECISIONS] = {s, d, c, z};
+#include "tune.def"
+#undef RATE
+
+static double threshold[BL_IDS];
+static double cpu_rate[BL_IDS];
+static const int fast_from[BL_ROUTINES] = {
+#define T(name, flops, s, d, c, z, fast) fast,
+#include "tune.def"
+#undef T
+};
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* The rows of tune.def stand in the order of routines.def. */
+#define T(name, flops, s, d, c, z, fast) tune_##name,
+enum {
+#include "tune.def"
+};
+#undef T
+#define R_SDCZ(name, NAME, nargs, args)                                                  \
+    _Static_assert((int)tune_##name == (int)BL_##NAME, "tune.def: order of " #name);
+#include "routines.def"
+#undef R_SDCZ
+
+/* Operations of one call; a complex operation pair counts four times, as is usual. */
+double bl_flops(unsigned id, double m, double n, double r)
+{
+    double k = m < n ? m : n;
+    (void)k;
+    double count[] = {
+#define T(name, flops, s, d, c, z, fast) flops,
+#include "tune.def"
+#undef T
+    };
+    return count[id / BL_PRECISIONS] * (id % BL_PRECISIONS >= BL_C ? 4 : 1);
+}
+
+static double gpu_seconds(unsigned id, double m, double n, double nrhs)
+{
+    enum bl_routine_id r = (enum bl_routine_id)(id / BL_PRECISIONS);
+    double es = (double)bl_element((enum bl_precision)(id % BL_PRECISIONS));
+    double a = m * n * es, b = n * nrhs * es;
+    double in = a + (bl_reads(r, 'b') ? b : 0);
+    double out = (bl_writes(r, 'a') ? a : 0) + (bl_writes(r, 'b') ? b : 0);
+    return model[MODEL_LATENCY] + model[MODEL_COLUMN] * (m < n ? m : n) +
+           in / model[MODEL_LINK_IN] + out / model[MODEL_LINK_OUT] +
+           bl_flops(id, m, n, nrhs) / rate[id % BL_PRECISIONS];
+}
+
+static void set_threshold(unsigned id, double n)
+{
+    threshold[id] = n;
+    cpu_rate[id] = bl_flops(id, n, n, n) / gpu_seconds(id, n, n, n);
+}
+
+static void read_tune_file(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    if (!f) {
+        bl_say("option BATCHLAPACK_TUNE ignored: cannot open %s", path);
+        return;
+    }
+    char line[256], name[BL_SYMBOL_MAX], want[BL_SYMBOL_MAX];
+    for (int number = 1; fgets(line, sizeof line, f); number++) {
+        line[strcspn(line, "#\n")] = 0;
+        double n;
+        char rest;
+        int items = sscanf(line, "%30s %lf %c", name, &n, &rest);
+        if (items < 1)
+            continue;
+        unsigned id = 0;
+        for (; id < BL_IDS; id++) {
+            snprintf(want, sizeof want, "%c%s", bl_prefix(id), bl_row(id)->name);
+            if (strcmp(want, name) == 0)
+                break;
+        }
+        if (items != 2 || id == BL_IDS || !(n >= 1 && n <= 1e9))
+            bl_say("%s:%d ignored: a line is a routine and an n", path, number);
+        else
+            set_threshold(id, n);
+    }
+    fclose(f);
+}
+
+static void read_tune(void)
+{
+    static const int built_in[BL_ROUTINES][BL_PRECISIONS] = {
+#define T(name, flops, s, d, c, z, fast) {s, d, c, z},
+#include "tune.def"
+#undef T
+    };
+    for (unsigned id = 0; id < BL_IDS; id++)
+        set_threshold(id, built_in[id / BL_PRECISIONS][id % BL_PRECISIONS]);
+    const char *path = bl_option_text(BL_OPTION_TUNE);
+    if (path)
+        read_tune_file(path);
+}
+
+double bl_saving(const struct bl_call *c)
+{
+    pthread_once(&once, read_tune);
+    double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs;
+    /* Far below the threshold no shape can win; this is the tiny call's quick way out. */
+    double most = m > n ? m : n;
+    if ((r > most ? r : most) < 8)
+        return 0;
+    return bl_flops(c->id, m, n, r) / cpu_rate[c->id] - gpu_seconds(c->id, m, n, r);
+}
+
+enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c)
+{
+    switch (bl_option(BL_OPTION_ARITHMETIC)) {
+    case BL_ARITHMETIC_EXACT:
+        return BL_EXACT;
+    case BL_ARITHMETIC_FAST:
+        return BL_FAST;
+    }
+    /* The transposed lower solve is the chain: trans 'T', 'C', or Cholesky's 'L'. */
+    bool chain = (c->trans && c->trans != 'N') || (c->has_b && c->uplo == 'L');
+    int from = fast_from[c->id / BL_PRECISIONS];
+    return chain && from && c->n > from ? BL_FAST : BL_EXACT;
+}

@@ -1,0 +1,36 @@
+/* What tests order from the mock engine and read back from it. */
+#ifndef MOCK_ENGINE_H
+#define MOCK_ENGINE_H
+
+#include "engine.h"
+
+enum mock_step {
+    MOCK_QUEUE,
+    MOCK_DEVICE_ALLOC,
+    MOCK_HOST_ALLOC,
+    MOCK_COPY_IN,
+    MOCK_RUN,
+    MOCK_WAIT,
+    MOCK_COPY_OUT,
+    MOCK_STEPS
+};
+
+struct mock_order {
+    enum mock_step step; /* MOCK_STEPS: none */
+    uint64_t at;         /* the first failing occurrence, from 1, counted from mock_set */
+    int always;          /* and all later ones */
+    enum bl_status status;
+    int lose_launch;     /* run() answers BL_OK and does nothing */
+    unsigned slow_us;    /* every step takes this long */
+    uint64_t memory;     /* device memory limit in bytes; 0: none */
+};
+
+struct mock_counts {
+    uint64_t step[MOCK_STEPS]; /* since mock_set */
+    uint64_t faults, problems, most_held; /* since the start */
+};
+
+void mock_set(const struct mock_order *order);
+void mock_read(struct mock_counts *counts);
+
+#endif
