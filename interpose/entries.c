@@ -34,7 +34,7 @@
     void symbol(PARAMS_##nargs)                                                          \
     {                                                                                    \
         void *v[] = {PACK_##nargs};                                                      \
-        bl_dispatch(BL_##NAME * BL_PRECISIONS + BL_##P, spelling, v,                     \
+        bl_dispatch(BL_##NAME *BL_PRECISIONS + BL_##P, spelling, v,                      \
                     __builtin_return_address(0));                                        \
     }
 #define SPELLINGS(p, P, name, NAME, nargs)                                               \

@@ -98,7 +98,7 @@ also help-explain '--explain'
 expect version 0 '^batchlapack-run [^ ]+$' "$run" --version
 expect no-program 2 'no program' "$run" --mode=cpu
 expect not-found 127 '^batchlapack-run: cannot run no-such-prog: No such file' \
-    "$run" no-such-prog
+    env PATH=/usr/bin:/bin "$run" no-such-prog
 expect not-found-path 127 'cannot run /no/such: No such file' "$run" /no/such
 touch plain
 expect not-executable 126 'cannot run \./plain: Permission denied' "$run" ./plain
@@ -243,7 +243,7 @@ fi
 size=$(stat -c %s first-two)
 bad=0
 for n in 4 15 16 20 63 64 65 119 120 600 4096 $((size / 2)) $((size - 1)); do
-    head -c "$n" first-two >cut
+    head -c "$n" first-two >./cut
     out=$(timeout 20 "$run" --explain ./cut 2>&1)
     [ $? -eq 1 ] && grep -q '^served: no (a truncated ELF' <<<"$out" ||
         { bad=1 && not_ok explain-truncated "at $n bytes: $out"; }
@@ -264,7 +264,7 @@ for i in $(seq 300); do
     cp libplt.so damaged
     [ $((i % 2)) = 0 ] && cp first-two damaged
     size=$(stat -c %s damaged)
-    for k in 1 2 3; do
+    for _ in 1 2 3; do
         at=$((i % 3 == 0 ? RANDOM % 1024 : i % 3 == 1 ? size - 1 - RANDOM % 2048
             : RANDOM % size))
         dd if=byte of=damaged bs=1 seek=$at conv=notrunc status=none

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "arguments.h"
 #include "bl.h"
 #include "mock_engine.h"
 
@@ -103,80 +104,43 @@ static char *item(const struct bl_operand *o, int64_t i, size_t element)
     return o->array ? o->array[i] : (char *)o->p + (size_t)(i * o->stride) * element;
 }
 
-/* One problem through netlib, by the letters of its row. IPIV and INFO of 64-bit jobs go
- * through 32-bit copies. */
+/* One problem through netlib. IPIV and INFO of 64-bit jobs go through 32-bit copies. */
 static void solve(const struct bl_job *job, int64_t i)
 {
     unsigned id = bl_id(job->routine, job->precision);
     size_t element = bl_element(job->precision), integer = (size_t)job->int_size;
-    int32_t m = (int32_t)job->m, n = (int32_t)job->n, nrhs = (int32_t)job->nrhs;
-    int32_t lda = (int32_t)job->a.ld, ldb = (int32_t)job->b.ld, info = 0;
-    int64_t pivots = bl_min(m, n);
-    int32_t lwork = job->block ? (int32_t)(job->block * n) : bl_max(1, n);
+    int64_t pivots = bl_min(job->m, job->n);
     int32_t *narrow = malloc(((size_t)pivots + 1) * sizeof *narrow);
-    char *theirs = item(&job->ipiv, i, integer);
-    void *v[BL_MAX_ARGS];
-    unsigned count = 0;
-    char matrix = 0;
-    bool pivots_written = bl_writes(job->routine, 'p');
+    char *theirs = item(&job->ipiv, i, integer), *info = item(&job->info, i, integer);
     if (bl_reads(job->routine, 'p'))
         for (int64_t k = 0; k < pivots; k++)
             narrow[k] = integer == 8 ? (int32_t)((int64_t *)theirs)[k]
                                      : ((int32_t *)theirs)[k];
-    for (const char *a = bl_row(id)->args; *a; a++)
-        switch (*a) {
-        case 'm':
-            v[count++] = &m;
-            break;
-        case 'n':
-            v[count++] = &n;
-            break;
-        case 'r':
-            v[count++] = &nrhs;
-            break;
-        case 'u':
-            v[count++] = (void *)&job->uplo;
-            break;
-        case 't':
-            v[count++] = (void *)&job->trans;
-            break;
-        case 'a':
-        case 'A':
-            v[count++] = item(&job->a, i, element);
-            matrix = 'a';
-            break;
-        case 'B':
-            v[count++] = item(&job->b, i, element);
-            matrix = 'b';
-            break;
-        case 'l':
-            v[count++] = matrix == 'a' ? &lda : &ldb;
-            break;
-        case 'p':
-        case 'P':
-            v[count++] = narrow;
-            break;
-        case 'W':
-            v[count++] = job->work;
-            break;
-        case 'q':
-            v[count++] = &lwork;
-            break;
-        case 'i':
-            v[count++] = &info;
-            break;
-        }
-    bl_call_lapack(routines[id], count, v);
-    for (int64_t k = 0; pivots_written && k < pivots; k++)
+    struct arguments x = {
+        .uplo = job->uplo,
+        .trans = job->trans,
+        .m = (int32_t)job->m,
+        .n = (int32_t)job->n,
+        .nrhs = (int32_t)job->nrhs,
+        .lda = (int32_t)job->a.ld,
+        .ldb = (int32_t)job->b.ld,
+        .lwork = (int32_t)(job->block ? job->block * job->n : bl_max(1, job->n)),
+        .a = item(&job->a, i, element),
+        .b = item(&job->b, i, element),
+        .ipiv = narrow,
+        .work = job->work,
+    };
+    pack_arguments(&x, id);
+    bl_call_lapack(routines[id], x.count, x.v);
+    for (int64_t k = 0; bl_writes(job->routine, 'p') && k < pivots; k++)
         if (integer == 8)
             ((int64_t *)theirs)[k] = narrow[k];
         else
             ((int32_t *)theirs)[k] = narrow[k];
-    char *out = item(&job->info, i, integer);
     if (integer == 8)
-        *(int64_t *)out = info;
+        *(int64_t *)info = x.info;
     else
-        *(int32_t *)out = info;
+        *(int32_t *)info = x.info;
     free(narrow);
 }
 

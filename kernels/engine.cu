@@ -1,0 +1,428 @@
+/* The CUDA engine: src/engine.h's functions over the CUDA runtime, exported as bl_engine.
+ *
+ * Called by the shim alone, from any thread. It decides how many threads and blocks a
+ * matrix gets, from the shape, the batch and the card's number of multiprocessors only,
+ * and starts the kernels of lu.cu, inverse.cu and cholesky.cu. It must leave the calling
+ * thread as it found it: every function pushes the device's primary context and pops it
+ * again, relaxes stream capture for its own calls, and takes its errors out of the
+ * runtime, which is linked statically and thus not the program's.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include "kernel.cuh"
+
+namespace bl
+{
+
+#define R_SDCZ(name, NAME, nargs, args) const void *kernel_##name(int precision);
+#include "../src/routines.def"
+#undef R_SDCZ
+
+namespace
+{
+
+using Kernel = const void *(*) (int precision);
+
+const Kernel kernels[BL_ROUTINES] = {
+#define R_SDCZ(name, NAME, nargs, args) kernel_##name,
+#include "../src/routines.def"
+#undef R_SDCZ
+};
+
+/* Set once by open(), before any other function is called. */
+struct {
+    CUcontext context;
+    CUresult (*push)(CUcontext);
+    CUresult (*pop)(CUcontext *);
+    int ordinal;
+    int processors;   /* multiprocessors */
+    bool cooperative; /* whether the blocks of a launch can wait for each other */
+} device;
+
+/* What an error means for the shim. */
+enum bl_status status_of(cudaError_t error)
+{
+    switch (error) {
+    case cudaSuccess:
+        return BL_OK;
+    case cudaErrorMemoryAllocation:
+        return BL_NOMEM;
+    case cudaErrorInitializationError:
+    case cudaErrorCudartUnloading:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorDeviceUninitialized:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorSystemNotReady:
+    case cudaErrorMpsConnectionFailed:
+    case cudaErrorMpsRpcFailure:
+    case cudaErrorMpsServerNotReady:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
+    case cudaErrorUnknown:
+        return BL_LOST;
+    default:
+        return BL_FAULT;
+    }
+}
+
+/* The status of our own call; its error does not stay behind. */
+enum bl_status settle(cudaError_t error)
+{
+    if (error != cudaSuccess)
+        (void) cudaGetLastError();
+    return status_of(error);
+}
+
+/* Inside one, the device's primary context is current and a stream capture by the program
+ * does not forbid our calls. */
+class Visit
+{
+  public:
+    Visit()
+    {
+        mode = cudaStreamCaptureModeRelaxed;
+        entered = device.push && device.push(device.context) == CUDA_SUCCESS;
+        if (entered)
+            exchanged = settle(cudaThreadExchangeStreamCaptureMode(&mode)) == BL_OK;
+    }
+    ~Visit()
+    {
+        if (exchanged)
+            settle(cudaThreadExchangeStreamCaptureMode(&mode));
+        CUcontext own;
+        if (entered)
+            device.pop(&own);
+    }
+    Visit(const Visit &) = delete;
+    Visit &operator=(const Visit &) = delete;
+    explicit operator bool() const
+    {
+        return entered;
+    }
+
+  private:
+    cudaStreamCaptureMode mode;
+    bool entered, exchanged = false;
+};
+
+/* Call `expression` in the device's context and return its status. */
+#define BL_VISIT(expression)                                                             \
+    do {                                                                                 \
+        Visit visit;                                                                     \
+        return visit ? settle(expression) : BL_LOST;                                     \
+    } while (0)
+
+template <class F>
+bool find_driver_function(const char *name, F *function)
+{
+    void *p = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    if (settle(cudaGetDriverEntryPointByVersion(name, &p, 12000, cudaEnableDefault,
+                                                &found)) != BL_OK ||
+        found != cudaDriverEntryPointSuccess)
+        return false;
+    memcpy(function, &p, sizeof p);
+    return p != nullptr;
+}
+
+enum bl_status refuse(char *why, size_t len, const char *what, const char *detail)
+{
+    if (len > 0)
+        snprintf(why, len, "%s: %s", what, detail);
+    return BL_UNSUPPORTED;
+}
+
+enum bl_status open_device(int ordinal, struct bl_device *out, char *why, size_t len)
+{
+    int count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (settle(error) != BL_OK || count < 1)
+        return refuse(why, len, "no CUDA device",
+                      error == cudaSuccess ? "none is visible"
+                                           : cudaGetErrorString(error));
+    ordinal = (ordinal % count + count) % count;
+
+    CUresult (*retain)(CUcontext *, CUdevice) = nullptr;
+    CUresult (*get)(CUdevice *, int) = nullptr;
+    CUresult (*push)(CUcontext) = nullptr;
+    CUdevice handle;
+    if (!find_driver_function("cuDeviceGet", &get) ||
+        !find_driver_function("cuDevicePrimaryCtxRetain", &retain) ||
+        !find_driver_function("cuCtxPushCurrent", &push) ||
+        !find_driver_function("cuCtxPopCurrent", &device.pop))
+        return refuse(why, len, "CUDA driver", "too old");
+    CUresult result = get(&handle, ordinal);
+    if (result == CUDA_SUCCESS)
+        result = retain(&device.context, handle);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+        refuse(why, len, "CUDA context", "out of device memory");
+        return BL_NOMEM;
+    }
+    if (result != CUDA_SUCCESS)
+        return refuse(why, len, "CUDA context", "the device can not be used");
+    device.ordinal = ordinal;
+    device.push = push;
+
+    Visit visit;
+    cudaFuncAttributes attributes;
+    error = visit ? cudaFuncGetAttributes(&attributes, kernels[0](BL_D))
+                  : cudaErrorDevicesUnavailable;
+    if (settle(error) != BL_OK)
+        return refuse(why, len, "no code for this device", cudaGetErrorString(error));
+    cudaDeviceProp properties;
+    error = cudaGetDeviceProperties(&properties, ordinal);
+    if (settle(error) != BL_OK)
+        return refuse(why, len, "device properties", cudaGetErrorString(error));
+    device.processors = properties.multiProcessorCount;
+    device.cooperative = properties.cooperativeLaunch != 0;
+    memset(out, 0, sizeof *out);
+    snprintf(out->name, sizeof out->name, "%.127s", properties.name);
+    out->ordinal = ordinal;
+    out->capability = 10 * properties.major + properties.minor;
+    out->memory = properties.totalGlobalMem;
+    return BL_OK;
+}
+
+enum bl_status queue_open(void **queue)
+{
+    BL_VISIT(cudaStreamCreateWithFlags((cudaStream_t *) queue, cudaStreamNonBlocking));
+}
+
+enum bl_status queue_close(void *queue)
+{
+    BL_VISIT(cudaStreamDestroy((cudaStream_t) queue));
+}
+
+enum bl_status device_alloc(size_t bytes, void **p)
+{
+    BL_VISIT(cudaMalloc(p, bytes));
+}
+
+enum bl_status device_free(void *p)
+{
+    BL_VISIT(cudaFree(p));
+}
+
+enum bl_status host_alloc(size_t bytes, void **p)
+{
+    BL_VISIT(cudaHostAlloc(p, bytes, cudaHostAllocDefault));
+}
+
+enum bl_status host_free(void *p)
+{
+    BL_VISIT(cudaFreeHost(p));
+}
+
+enum bl_status device_available(uint64_t *bytes)
+{
+    size_t available = 0, total = 0;
+    Visit visit;
+    if (!visit)
+        return BL_LOST;
+    enum bl_status status = settle(cudaMemGetInfo(&available, &total));
+    *bytes = available;
+    return status;
+}
+
+enum bl_status copy_in(void *queue, void *d, const void *h, size_t bytes)
+{
+    BL_VISIT(cudaMemcpyAsync(d, h, bytes, cudaMemcpyHostToDevice, (cudaStream_t) queue));
+}
+
+enum bl_status copy_out(void *queue, void *h, const void *d, size_t bytes)
+{
+    BL_VISIT(cudaMemcpyAsync(h, d, bytes, cudaMemcpyDeviceToHost, (cudaStream_t) queue));
+}
+
+enum bl_status wait_for(void *queue)
+{
+    BL_VISIT(cudaStreamSynchronize((cudaStream_t) queue));
+}
+
+enum bl_status memory_kind(const void *p, enum bl_memory *kind)
+{
+    cudaPointerAttributes attributes;
+    Visit visit;
+    if (!visit)
+        return BL_LOST;
+    enum bl_status status = settle(cudaPointerGetAttributes(&attributes, p));
+    if (status != BL_OK)
+        return status;
+    switch (attributes.type) {
+    case cudaMemoryTypeDevice:
+        *kind = BL_MEMORY_DEVICE;
+        return attributes.device == device.ordinal ? BL_OK : BL_UNSUPPORTED;
+    case cudaMemoryTypeManaged:
+        *kind = BL_MEMORY_MANAGED;
+        return BL_OK;
+    case cudaMemoryTypeHost:
+        *kind = BL_MEMORY_PINNED;
+        return BL_OK;
+    default:
+        *kind = BL_MEMORY_PAGEABLE;
+        return BL_OK;
+    }
+}
+
+int64_t at_most(int64_t x, int64_t limit)
+{
+    return x < limit ? x : limit;
+}
+
+int64_t at_least(int64_t x, int64_t limit)
+{
+    return x > limit ? x : limit;
+}
+
+size_t aligned(size_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+/* How a job is launched. Depends on the job and the card alone: workspace() and run()
+ * must agree. */
+struct Plan {
+    int threads;         /* a block */
+    int blocks;          /* a team */
+    int64_t teams;       /* in flight */
+    size_t control_bytes; /* a team; 0 where a team is one block */
+    size_t work_bytes;   /* a team */
+};
+
+/* Blocks that one matrix can keep busy: the 64 x 64 tiles of its widest step. */
+int64_t useful_blocks(const struct bl_job *job)
+{
+    int64_t rows = (job->m + NB - 1) / NB, columns = (job->n + NB - 1) / NB;
+    int64_t sides = (job->nrhs + NB - 1) / NB;
+    bool low = job->m <= 4096 && job->n <= NB && job->nrhs <= NB;
+    if (low || at_least(at_least(job->m, job->n), job->nrhs) <= 2 * NB)
+        return 1;
+    switch (job->routine) {
+    case BL_GETRF:
+    case BL_GESV:
+        return rows * at_least(columns, sides);
+    default: /* a block of columns, or the right-hand sides, at a time */
+        return columns * at_least(sides, 1);
+    }
+}
+
+Plan plan_of(const struct bl_job *job)
+{
+    static const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
+    Plan plan = {};
+    int64_t largest = at_least(at_least(job->m, job->n), job->nrhs);
+    plan.threads = largest <= 16 ? 32 : largest <= 32 ? 64 : largest <= 64 ? 128 : THREADS;
+    plan.blocks = 1;
+    if (device.cooperative && job->batch <= device.processors / 2)
+        plan.blocks = int(at_most(useful_blocks(job), device.processors / job->batch));
+    if (plan.blocks > 1) {
+        plan.teams = job->batch;
+        plan.control_bytes = aligned(sizeof(Control) + 2 * plan.blocks * sizeof(Best));
+    } else {
+        plan.teams = at_most(job->batch, int64_t(device.processors) * 512 / plan.threads);
+    }
+    if (job->routine == BL_GETRI)
+        plan.work_bytes =
+            aligned(work_elements(job->n, job->block) * element[job->precision]);
+    else if (job->routine == BL_POTRI)
+        plan.work_bytes = aligned(work_elements(job->n, 0) * element[job->precision]);
+    return plan;
+}
+
+size_t workspace(const struct bl_job *job)
+{
+    Plan plan = plan_of(job);
+    return plan.teams * (plan.control_bytes + plan.work_bytes);
+}
+
+cudaError_t launch(const struct bl_job *job, cudaStream_t stream)
+{
+    Plan plan = plan_of(job);
+    Arguments g = {};
+    g.a = job->a;
+    g.b = job->b;
+    g.ipiv = job->ipiv;
+    g.info = job->info;
+    g.m = job->m;
+    g.n = job->n;
+    g.nrhs = job->nrhs;
+    g.block = job->block;
+    g.batch = job->batch;
+    g.uplo = job->uplo;
+    g.trans = job->trans;
+    g.exact = job->arithmetic == BL_EXACT;
+    g.int_size = job->int_size;
+    g.blocks = plan.blocks;
+    g.control = (char *) job->work;
+    g.control_bytes = plan.control_bytes;
+    g.work = g.control + plan.teams * plan.control_bytes;
+    g.work_bytes = plan.work_bytes;
+    const void *kernel = kernels[job->routine](job->precision);
+    void *parameters[] = {&g};
+    dim3 threads(plan.threads);
+    if (plan.blocks > 1) {
+        cudaError_t error =
+            cudaMemsetAsync(g.control, 0, plan.teams * plan.control_bytes, stream);
+        if (error == cudaSuccess)
+            error = cudaLaunchCooperativeKernel(
+                kernel, dim3(unsigned(plan.teams * plan.blocks)), threads, parameters, 0,
+                stream);
+        if (error != cudaErrorCooperativeLaunchTooLarge)
+            return error;
+        /* Part of the card only (MPS): one block a matrix needs no other to be there. */
+        (void) cudaGetLastError();
+        g.blocks = 1;
+    }
+    return cudaLaunchKernel(kernel, dim3(unsigned(plan.teams)), threads, parameters, 0,
+                            stream);
+}
+
+enum bl_status run(const struct bl_job *job, void *queue)
+{
+    Visit visit;
+    if (!visit)
+        return BL_LOST;
+    if ((unsigned) job->routine >= BL_ROUTINES ||
+        (unsigned) job->precision >= BL_PRECISIONS)
+        return BL_UNSUPPORTED;
+    enum bl_status status = settle(launch(job, (cudaStream_t) queue));
+    enum bl_status pending = settle(cudaGetLastError());
+    return status != BL_OK ? status : pending;
+}
+
+} // namespace
+} // namespace bl
+
+extern "C" __attribute__((visibility("default"))) const struct bl_engine bl_engine = {
+    BL_ENGINE_ABI,
+    sizeof(struct bl_engine),
+    "cuda",
+    bl::open_device,
+    bl::queue_open,
+    bl::queue_close,
+    bl::device_alloc,
+    bl::device_free,
+    bl::host_alloc,
+    bl::host_free,
+    bl::device_available,
+    bl::copy_in,
+    bl::copy_out,
+    bl::workspace,
+    bl::run,
+    bl::wait_for,
+    bl::memory_kind,
+};

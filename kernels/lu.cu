@@ -1,0 +1,10 @@
+/* The kernels of getrf, getrs and gesv, for the table in engine.cu. */
+#include "lu.cuh"
+#include "kernel.cuh"
+
+namespace bl
+{
+BL_KERNEL(getrf)
+BL_KERNEL(getrs)
+BL_KERNEL(gesv)
+} // namespace bl

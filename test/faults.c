@@ -1,0 +1,350 @@
+/* A fault at every step in turn, for every routine and precision: after each the caller
+ * holds exactly what its own LAPACK gives, and the next call is served again.
+ *
+ * Linked with the library and run with the mock engine, which fails the k-th allocation,
+ * copy in, launch, wait or copy out on order. Cases that end the process or switch the
+ * engine off run in a child process of this program (first argument).
+ */
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arguments.h"
+#include "batchlapack.h"
+#include "mock_engine.h"
+
+static void (*set)(const struct mock_order *);
+static void (*read_counts)(struct mock_counts *);
+static const struct mock_order none = {.step = MOCK_STEPS};
+static const char *const step_names[] = {"queue",   "device allocation", "host allocation",
+                                         "copy in", "launch",            "wait",
+                                         "copy out"};
+static int failures;
+
+static void say(bool ok, const char *name, const char *why)
+{
+    printf(ok ? "ok %s\n" : "not ok %s - %s\n", name, why);
+    failures += !ok;
+}
+
+/* ---- one problem ------------------------------------------------------------------------- */
+
+enum { A, B, IPIV, WORK, ARRAYS };
+struct problem {
+    unsigned id;
+    struct arguments x;
+    size_t bytes[ARRAYS];
+    void *start[ARRAYS], *now[ARRAYS]; /* as given to the call, and the call's own copy */
+};
+
+static void set_element(void *p, size_t k, enum bl_precision precision, double value)
+{
+    bool is_double = precision == BL_D || precision == BL_Z;
+    size_t parts = precision >= BL_C ? 2 : 1;
+    for (size_t part = 0; part < parts; part++) {
+        double v = part ? value / 3 : value;
+        if (is_double)
+            ((double *)p)[k * parts + part] = v;
+        else
+            ((float *)p)[k * parts + part] = (float)v;
+    }
+}
+
+static double uniform(void)
+{
+    static uint64_t state = 12345;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(state >> 11) * 0x1p-52 - 1;
+}
+
+static bl_fn *entry(unsigned id)
+{
+    char name[BL_SYMBOL_MAX];
+    bl_fn *fn;
+    bl_symbol(name, id, 0);
+    void *symbol = dlsym(RTLD_DEFAULT, name);
+    memcpy(&fn, &symbol, sizeof fn);
+    return fn;
+}
+
+/* Positive definite where the routine is Cholesky's, factored or inverse-ready where it
+ * takes factors: the routine's own predecessor prepares it on the CPU. */
+static struct problem make(unsigned id, int32_t n, int32_t nrhs)
+{
+    struct problem p = {.id = id};
+    enum bl_precision precision = (enum bl_precision)(id % BL_PRECISIONS);
+    enum bl_routine_id routine = (enum bl_routine_id)(id / BL_PRECISIONS);
+    size_t element = bl_element(precision), lda = (size_t)n + 3, ldb = (size_t)n + 1;
+    bool cholesky = strchr(bl_row(id)->args, 'u') != NULL;
+    p.x = (struct arguments){.uplo = 'L', .trans = 'N', .m = n, .n = n, .nrhs = nrhs,
+                             .lda = (int32_t)lda, .ldb = (int32_t)ldb, .lwork = 64 * n};
+    p.bytes[A] = lda * (size_t)n * element;
+    p.bytes[B] = ldb * (size_t)nrhs * element;
+    p.bytes[IPIV] = ((size_t)n + 2) * sizeof(int32_t);
+    p.bytes[WORK] = 64 * (size_t)n * element;
+    for (int i = 0; i < ARRAYS; i++) {
+        p.start[i] = calloc(1, p.bytes[i] + 1);
+        p.now[i] = malloc(p.bytes[i] + 1);
+    }
+    for (size_t j = 0; j < (size_t)n; j++)
+        for (size_t i = 0; i < lda; i++)
+            set_element(p.start[A], j * lda + i, precision,
+                        cholesky && i == j ? 2.0 * n : uniform());
+    for (size_t k = 0; k < ldb * (size_t)nrhs; k++)
+        set_element(p.start[B], k, precision, uniform());
+    memset(p.start[IPIV], 0x55, p.bytes[IPIV]);
+    if (routine == BL_GETRS || routine == BL_GETRI || routine == BL_POTRS ||
+        routine == BL_POTRI) {
+        struct arguments x = p.x;
+        unsigned first = bl_id(cholesky ? BL_POTRF : BL_GETRF, precision);
+        x.a = p.start[A];
+        x.ipiv = p.start[IPIV];
+        pack_arguments(&x, first);
+        batchlapack_set_mode(BATCHLAPACK_MODE_CPU);
+        bl_call_lapack(entry(first), x.count, x.v);
+    }
+    return p;
+}
+
+static void destroy(struct problem *p)
+{
+    for (int i = 0; i < ARRAYS; i++) {
+        free(p->start[i]);
+        free(p->now[i]);
+    }
+}
+
+static void call(struct problem *p, int mode)
+{
+    for (int i = 0; i < ARRAYS; i++)
+        memcpy(p->now[i], p->start[i], p->bytes[i]);
+    p->x.a = p->now[A];
+    p->x.b = p->now[B];
+    p->x.ipiv = p->now[IPIV];
+    p->x.work = p->now[WORK];
+    p->x.info = -77;
+    pack_arguments(&p->x, p->id);
+    batchlapack_set_mode(mode);
+    bl_call_lapack(entry(p->id), p->x.count, p->x.v);
+}
+
+/* What the caller holds: everything but WORK beyond its first element. */
+static void *snapshot(const struct problem *p, size_t *bytes)
+{
+    size_t first = bl_element((enum bl_precision)(p->id % BL_PRECISIONS));
+    size_t work = strchr(bl_row(p->id)->args, 'W') ? first : 0;
+    *bytes = p->bytes[A] + p->bytes[B] + p->bytes[IPIV] + work + sizeof p->x.info;
+    char *all = malloc(*bytes), *to = all;
+    for (int i = A; i <= IPIV; i++) {
+        memcpy(to, p->now[i], p->bytes[i]);
+        to += p->bytes[i];
+    }
+    memcpy(to, p->now[WORK], work);
+    memcpy(to + work, &p->x.info, sizeof p->x.info);
+    return all;
+}
+
+static bool same(const struct problem *p, const void *expected)
+{
+    size_t bytes;
+    void *now = snapshot(p, &bytes);
+    bool equal = memcmp(now, expected, bytes) == 0;
+    free(now);
+    return equal;
+}
+
+/* ---- every step of every routine --------------------------------------------------------------- */
+
+/* One fault at the k-th occurrence of a step, for k = 1, 2, ... until the call has no k-th. */
+static void each_step(unsigned id, enum bl_status status)
+{
+    char name[96], why[160] = "";
+    struct problem p = make(id, 37, 5);
+    size_t bytes;
+    unsigned injected = 0;
+    call(&p, BATCHLAPACK_MODE_CPU);
+    void *expected = snapshot(&p, &bytes);
+    for (int s = 0; s < MOCK_STEPS; s++)
+        for (uint64_t k = 1; !*why; k++) {
+            struct mock_counts before, after, clean;
+            struct mock_order order = {.step = (enum mock_step)s, .at = k, .status = status};
+            set(&order);
+            read_counts(&before);
+            call(&p, BATCHLAPACK_MODE_GPU);
+            read_counts(&after);
+            bool right = same(&p, expected);
+            set(&none);
+            call(&p, BATCHLAPACK_MODE_GPU);
+            read_counts(&clean);
+            if (!right)
+                snprintf(why, sizeof why, "wrong data after %s %d failed", step_names[s],
+                         (int)k);
+            else if (!same(&p, expected) || clean.problems == after.problems)
+                snprintf(why, sizeof why, "not served after %s %d had failed",
+                         step_names[s], (int)k);
+            if (after.faults == before.faults)
+                break;
+            injected++;
+        }
+    /* Memory and queue stay between calls; a copy each way, a launch and waits must fail. */
+    if (!*why && injected < 4)
+        snprintf(why, sizeof why, "only %u faults were injected", injected);
+    snprintf(name, sizeof name, "fault-%c%s-%s", bl_prefix(id), bl_row(id)->name,
+             status == BL_NOMEM ? "memory" : "device");
+    say(!*why, name, why);
+    free(expected);
+    destroy(&p);
+}
+
+/* The allocations of the first call fail too: each in a process whose lane is still empty. */
+static int first_call(int s)
+{
+    struct problem p = make(bl_id(BL_GESV, BL_D), 50, 2);
+    struct mock_counts c;
+    size_t bytes;
+    call(&p, BATCHLAPACK_MODE_CPU);
+    void *expected = snapshot(&p, &bytes);
+    struct mock_order order = {.step = (enum mock_step)s, .at = 1, .status = BL_NOMEM};
+    set(&order);
+    call(&p, BATCHLAPACK_MODE_GPU);
+    read_counts(&c);
+    bool right = same(&p, expected) && c.faults == 1 && c.problems == 0;
+    call(&p, BATCHLAPACK_MODE_GPU);
+    read_counts(&c);
+    return right && same(&p, expected) && c.problems == 1 ? 0 : 1;
+}
+
+/* ---- a result larger than a slot ------------------------------------------------------------------ */
+
+/* getrs with so many right-hand sides that B takes two slots. status 9: served, 0: right */
+static int large(int s, int at)
+{
+    struct problem p = make(bl_id(BL_GETRS, BL_D), 4, 3000000);
+    struct mock_counts c;
+    size_t bytes;
+    call(&p, BATCHLAPACK_MODE_CPU);
+    void *expected = snapshot(&p, &bytes);
+    struct mock_order order = {.step = (enum mock_step)s, .at = (uint64_t)at,
+                               .status = BL_LOST};
+    set(&order);
+    call(&p, BATCHLAPACK_MODE_GPU);
+    read_counts(&c);
+    if (!same(&p, expected))
+        return 2;
+    return c.faults ? 0 : 9;
+}
+
+/* ---- others ----------------------------------------------------------------------------------------- */
+
+/* A launch that was lost without an error: INFO comes back unwritten. */
+static void lost_launch(void)
+{
+    struct mock_order order = {.step = MOCK_STEPS, .lose_launch = 1};
+    struct problem p = make(bl_id(BL_GETRF, BL_D), 20, 1);
+    size_t bytes;
+    call(&p, BATCHLAPACK_MODE_CPU);
+    void *expected = snapshot(&p, &bytes);
+    set(&order);
+    call(&p, BATCHLAPACK_MODE_GPU);
+    say(same(&p, expected), "fault-launch-without-effect", "wrong data");
+    set(&none);
+    call(&p, BATCHLAPACK_MODE_GPU);
+}
+
+/* Every launch fails: three calls try, the others no longer do. */
+static int switch_off(void)
+{
+    struct mock_order order = {.step = MOCK_RUN, .at = 1, .always = 1, .status = BL_FAULT};
+    struct problem p = make(bl_id(BL_POTRF, BL_Z), 20, 1);
+    struct mock_counts c;
+    size_t bytes;
+    call(&p, BATCHLAPACK_MODE_CPU);
+    void *expected = snapshot(&p, &bytes);
+    set(&order);
+    for (int i = 0; i < 10; i++) {
+        call(&p, BATCHLAPACK_MODE_GPU);
+        if (!same(&p, expected))
+            return 1;
+    }
+    read_counts(&c);
+    return c.faults == 3 ? 0 : 2;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------ */
+
+/* The controls of the engine that the library will load. */
+static void find_mock(void)
+{
+    const char *path = getenv("BATCHLAPACK_ENGINE");
+    void *mock = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (!mock) {
+        printf("not ok faults - BATCHLAPACK_ENGINE does not name the mock engine\n");
+        exit(1);
+    }
+    *(void **)&set = dlsym(mock, "mock_set");
+    *(void **)&read_counts = dlsym(mock, "mock_read");
+}
+
+static int child(const char *self, const char *what, int s, int at, bool staged)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char first[16], second[16];
+        snprintf(first, sizeof first, "%d", s);
+        snprintf(second, sizeof second, "%d", at);
+        setenv("BATCHLAPACK_WRITEBACK", staged ? "staged" : "slots", 1);
+        dup2(1, 2);
+        execl(self, self, what, first, second, (char *)NULL);
+        _exit(126);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void large_results(const char *self)
+{
+    char name[96], why[64];
+    for (int staged = 0; staged < 2; staged++)
+        for (int s = MOCK_COPY_IN; s < MOCK_STEPS; s++)
+            for (int at = 1, rc = 0; rc != 9 && at < 20; at++) {
+                rc = child(self, "large", s, at, staged);
+                /* The first copy out (and the wait for it) comes before the first write. */
+                bool late = !staged && rc == 128 + SIGABRT && at > 1 &&
+                            (s == MOCK_COPY_OUT || s == MOCK_WAIT);
+                snprintf(name, sizeof name, "fault-large-%s-%s-%d",
+                         staged ? "staged" : "slots", step_names[s], at);
+                snprintf(why, sizeof why, "status %d", rc);
+                say(rc == 0 || rc == 9 || late, name, why);
+            }
+}
+
+int main(int argc, char **argv)
+{
+    find_mock();
+    if (argc == 4) {
+        int s = atoi(argv[2]), at = atoi(argv[3]);
+        if (strcmp(argv[1], "large") == 0)
+            return large(s, at);
+        return strcmp(argv[1], "first") == 0 ? first_call(s) : switch_off();
+    }
+    for (int s = MOCK_QUEUE; s <= MOCK_HOST_ALLOC; s++) {
+        char name[64];
+        snprintf(name, sizeof name, "fault-first-call-%s", step_names[s]);
+        say(child(argv[0], "first", s, 1, false) == 0, name, "wrong data or not served");
+    }
+    for (unsigned id = 0; id < BL_IDS; id++) {
+        each_step(id, BL_FAULT);
+        each_step(id, BL_NOMEM);
+    }
+    lost_launch();
+    say(child(argv[0], "off", 0, 0, false) == 0, "fault-repeated-switches-off",
+        "wrong data, or the engine was asked too often");
+    large_results(argv[0]);
+    return failures != 0;
+}
