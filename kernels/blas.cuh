@@ -31,17 +31,17 @@ struct Pivots {
 
     BL_HD int64_t get(int64_t k) const
     {
-        int64_t i = size == 4 ? int64_t(((const int32_t *) p)[base + k])
-                              : ((const int64_t *) p)[base + k];
+        int64_t i = size == 4 ? int64_t(((const int32_t *)p)[base + k])
+                              : ((const int64_t *)p)[base + k];
         return i - 1 - base;
     }
     BL_HD void set(int64_t k, int64_t row) const
     {
         int64_t i = row + base + 1;
         if (size == 4)
-            ((int32_t *) p)[base + k] = int32_t(i);
+            ((int32_t *)p)[base + k] = int32_t(i);
         else
-            ((int64_t *) p)[base + k] = i;
+            ((int64_t *)p)[base + k] = i;
     }
     BL_HD Pivots from(int64_t k) const
     {
@@ -136,7 +136,7 @@ BL_HD void update_plain(const Update<T> &u, int64_t rank, int64_t size)
         int64_t i = item % u.m, j = item / u.m * WIDTH;
         T x[WIDTH];
         bool live[WIDTH], any = false;
-#pragma unroll
+        BL_UNROLL
         for (int s = 0; s < WIDTH; s++) {
             live[s] = u.has(i, j + s);
             any = any || live[s];
@@ -147,12 +147,12 @@ BL_HD void update_plain(const Update<T> &u, int64_t rank, int64_t size)
         for (int64_t step = 0; step < u.k; step++) {
             int64_t l = u.reverse ? u.k - 1 - step : step;
             T a = u.factor_a(i, l);
-#pragma unroll
+            BL_UNROLL
             for (int s = 0; s < WIDTH; s++)
                 if (live[s])
                     x[s] = accumulate<F, SKIP>(x[s], a, u.factor_b(l, j + s));
         }
-#pragma unroll
+        BL_UNROLL
         for (int s = 0; s < WIDTH; s++)
             u.end(i, j + s, x[s]);
     }
@@ -176,19 +176,19 @@ template <Form F, bool SKIP, class T>
 __device__ __forceinline__ void multiply_slice(const T *sa, const T *sb, int depth,
                                                int row, int column, T (&x)[4][4])
 {
-#pragma unroll 2
+    BL_UNROLL_BY_TWO
     for (int l = 0; l < depth; l++) {
         T a[4], b[4];
-#pragma unroll
+        BL_UNROLL
         for (int r = 0; r < 4; r++) {
             a[r] = sa[l * PITCH + row + 16 * r];
             b[r] = sb[l * PITCH + column + 16 * r];
         }
-#pragma unroll
+        BL_UNROLL
         for (int s = 0; s < 4; s++)
-#pragma unroll
-            for (int r = 0; r < 4; r++)
-                x[r][s] = accumulate<F, SKIP>(x[r][s], a[r], b[s]);
+            BL_UNROLL
+        for (int r = 0; r < 4; r++)
+            x[r][s] = accumulate<F, SKIP>(x[r][s], a[r], b[s]);
     }
 }
 
@@ -201,16 +201,16 @@ __device__ __noinline__ void update_tile(const Update<T> &u, int thread, int64_t
     T *sa = shared_tiles<T>(), *sb = sa + SLICE * PITCH;
     int row = thread % 16, column = thread / 16;
     T x[4][4];
-#pragma unroll
+    BL_UNROLL
     for (int s = 0; s < 4; s++)
-#pragma unroll
-        for (int r = 0; r < 4; r++)
-            x[r][s] = u.begin(i0 + row + 16 * r, j0 + column + 16 * s);
+        BL_UNROLL
+    for (int r = 0; r < 4; r++)
+        x[r][s] = u.begin(i0 + row + 16 * r, j0 + column + 16 * s);
     for (int64_t l0 = 0; l0 < u.k; l0 += SLICE) {
         int depth = int(least(SLICE, u.k - l0));
         __syncthreads();
         /* The faster index of a load is the one that is contiguous in memory. */
-#pragma unroll
+        BL_UNROLL
         for (int q = 0; q < SLICE * TILE / TILE_THREADS; q++) {
             int e = thread + q * TILE_THREADS;
             int i = u.opa == 'N' ? e % TILE : e / SLICE;
@@ -230,11 +230,11 @@ __device__ __noinline__ void update_tile(const Update<T> &u, int thread, int64_t
         else
             multiply_slice<F, SKIP>(sa, sb, depth, row, column, x);
     }
-#pragma unroll
+    BL_UNROLL
     for (int s = 0; s < 4; s++)
-#pragma unroll
-        for (int r = 0; r < 4; r++)
-            u.end(i0 + row + 16 * r, j0 + column + 16 * s, x[r][s]);
+        BL_UNROLL
+    for (int r = 0; r < 4; r++)
+        u.end(i0 + row + 16 * r, j0 + column + 16 * s, x[r][s]);
 }
 #endif
 
@@ -255,7 +255,7 @@ BL_HD void update_by(const Team &team, const Update<T> &u, int64_t first)
         return;
     }
 #else
-    (void) first;
+    (void)first;
 #endif
     update_plain<F, SKIP>(u, team.rank(), team.size());
 }
@@ -294,8 +294,8 @@ template <class T>
 BL_HD void herk(const Team &team, bool upper, char op, int64_t n, int64_t k, T alpha,
                 const T *a, int64_t lda, T *c, int64_t ldc, int64_t first = 0)
 {
-    Update<T> u = {op == 'N' ? ADD : DOT, n,   n,   k, alpha, op == 'N' ? 'N' : 'C', a,
-                   lda, op == 'N' ? 'C' : 'N', a, lda, c,   ldc};
+    Update<T> u = {op == 'N' ? ADD : DOT, n, n,   k, alpha, op == 'N' ? 'N' : 'C', a, lda,
+                   op == 'N' ? 'C' : 'N', a, lda, c, ldc};
     u.skip = op == 'N';
     u.shape = upper ? UPPER : LOWER;
     u.hermitian = true;
@@ -329,8 +329,8 @@ struct Triangle {
 /* B := op(A)^-1 B for A of order nb <= NB. A warp owns a column of B, its lane l the rows
  * l, l + LANES, ...; `reverse` solves from the last row up. */
 template <class T>
-BL_CALL void solve_left_block(const Team &team, const Triangle<T> &t, bool reverse, int nb,
-                              T *b, int64_t ldb, int64_t n)
+BL_CALL void solve_left_block(const Team &team, const Triangle<T> &t, bool reverse,
+                              int nb, T *b, int64_t ldb, int64_t n)
 {
     constexpr int ROWS = NB / LANES;
     const bool skip = t.op == 'N';
@@ -338,12 +338,12 @@ BL_CALL void solve_left_block(const Team &team, const Triangle<T> &t, bool rever
     for (int64_t j = team.warp(); j < n; j += team.warps()) {
         T *column = b + j * ldb;
         T x[ROWS];
-#pragma unroll
+        BL_UNROLL
         for (int r = 0; r < ROWS; r++) {
             int i = lane + LANES * r;
             x[r] = i < nb ? column[reverse ? nb - 1 - i : i] : from_real<T>(0);
         }
-#pragma unroll
+        BL_UNROLL
         for (int owner = 0; owner < ROWS; owner++)
             for (int from = 0; from < LANES && owner * LANES + from < nb; from++) {
                 int k = owner * LANES + from, row = reverse ? nb - 1 - k : k;
@@ -354,14 +354,14 @@ BL_CALL void solve_left_block(const Team &team, const Triangle<T> &t, bool rever
                     xk = div(xk, t.at(row, row));
                 if (lane == from)
                     x[owner] = xk;
-#pragma unroll
+                BL_UNROLL
                 for (int r = owner; r < ROWS; r++) {
                     int i = lane + LANES * r;
                     if (i > k && i < nb)
                         x[r] = sub(x[r], mul(xk, t.at(reverse ? nb - 1 - i : i, row)));
                 }
             }
-#pragma unroll
+        BL_UNROLL
         for (int r = 0; r < ROWS; r++) {
             int i = lane + LANES * r;
             if (i < nb)
@@ -392,7 +392,7 @@ BL_CALL void solve_left_chain(const Team &team, const Triangle<T> &t, int64_t m,
                 if (k + LANES + lane < m)
                     next = mul(t.at(i, k + LANES + lane), column[k + LANES + lane]);
                 if (k + LANES <= m) {
-#pragma unroll
+                    BL_UNROLL
                     for (int l = 0; l < LANES; l++)
                         x = sub(x, from_lane(product, l));
                 } else {
@@ -441,8 +441,8 @@ BL_CALL void solve_left(Team &team, const Triangle<T> &t, int64_t m, T *b, int64
         team.sync();
         int64_t to = forward ? row + nb : 0; /* first row that is updated */
         const T *a = t.op == 'N' ? t.a + to + row * t.lda : t.a + row + to * t.lda;
-        Update<T> u = {SUB,  rest, n, nb,  one<T>(), t.op, a, t.lda, 'N', b + row, ldb,
-                       b + to, ldb};
+        Update<T> u = {SUB,   rest, n,       nb,  one<T>(), t.op, a,
+                       t.lda, 'N',  b + row, ldb, b + to,   ldb};
         u.skip = t.op == 'N';
         u.reverse = !forward;
         update(team, u);

@@ -69,15 +69,7 @@ BL_CALL int64_t cholesky_factor(Team &team, bool upper, int64_t n, T *a, int64_t
         T *d = a + j + j * lda;
         T *done = upper ? a + j * lda : a + j; /* what is left of or above d */
         T *beside = upper ? d + jb * lda : d + jb;
-        /* The block's own update and that of the row or column beside it do not depend on
-         * each other. */
         herk(team, upper, upper ? 'C' : 'N', jb, j, minus, done, lda, d, lda);
-        if (upper)
-            gemm(team, 'C', 'N', jb, rest, j, minus, done, lda, a + next * lda, lda,
-                 beside, lda, 1);
-        else
-            gemm(team, 'N', 'C', rest, jb, j, minus, a + next, lda, done, lda, beside,
-                 lda, 1);
         team.sync();
         int64_t info = 0;
         if (team.block == 0) {
@@ -86,7 +78,14 @@ BL_CALL int64_t cholesky_factor(Team &team, bool upper, int64_t n, T *a, int64_t
         }
         info = team.from_first(info);
         if (info)
-            return j + info;
+            return j + info; /* what lies beside the block stays as it is */
+        if (upper)
+            gemm(team, 'C', 'N', jb, rest, j, minus, done, lda, a + next * lda, lda,
+                 beside, lda);
+        else
+            gemm(team, 'N', 'C', rest, jb, j, minus, a + next, lda, done, lda, beside,
+                 lda);
+        team.sync();
         Triangle<T> t = {d, lda, upper, 'C', false};
         if (upper)
             solve_left(team, t, jb, beside, lda, rest);
@@ -137,7 +136,7 @@ BL_CALL void multiply_left(const Team &team, int m, int64_t n, const T *a, int64
     const int lane = team.lane();
     for (int64_t j = team.warp(); j < n; j += team.warps()) {
         T old[ROWS], x[ROWS];
-#pragma unroll
+        BL_UNROLL
         for (int r = 0; r < ROWS; r++) {
             int i = lane + LANES * r;
             old[r] = x[r] = from_real<T>(0);
@@ -146,19 +145,19 @@ BL_CALL void multiply_left(const Team &team, int m, int64_t n, const T *a, int64
                 x[r] = mul(old[r], conj(a[i + i * lda]));
             }
         }
-#pragma unroll
+        BL_UNROLL
         for (int owner = 0; owner < ROWS; owner++)
             for (int from = 0; from < LANES && owner * LANES + from < m; from++) {
                 int k = owner * LANES + from;
                 T y = from_lane(old[owner], from);
-#pragma unroll
+                BL_UNROLL
                 for (int r = 0; r <= owner; r++) {
                     int i = lane + LANES * r;
                     if (i < k)
                         x[r] = add(x[r], mul(conj(a[k + i * lda]), y));
                 }
             }
-#pragma unroll
+        BL_UNROLL
         for (int r = 0; r < ROWS; r++) {
             int i = lane + LANES * r;
             if (i < m)

@@ -23,7 +23,7 @@ namespace bl
 namespace
 {
 
-using Kernel = const void *(*) (int precision);
+using Kernel = const void *(*)(int precision);
 
 const Kernel kernels[BL_ROUTINES] = {
 #define R_SDCZ(name, NAME, nargs, args) kernel_##name,
@@ -83,7 +83,7 @@ enum bl_status status_of(cudaError_t error)
 enum bl_status settle(cudaError_t error)
 {
     if (error != cudaSuccess)
-        (void) cudaGetLastError();
+        (void)cudaGetLastError();
     return status_of(error);
 }
 
@@ -199,12 +199,12 @@ enum bl_status open_device(int ordinal, struct bl_device *out, char *why, size_t
 
 enum bl_status queue_open(void **queue)
 {
-    BL_VISIT(cudaStreamCreateWithFlags((cudaStream_t *) queue, cudaStreamNonBlocking));
+    BL_VISIT(cudaStreamCreateWithFlags((cudaStream_t *)queue, cudaStreamNonBlocking));
 }
 
 enum bl_status queue_close(void *queue)
 {
-    BL_VISIT(cudaStreamDestroy((cudaStream_t) queue));
+    BL_VISIT(cudaStreamDestroy((cudaStream_t)queue));
 }
 
 enum bl_status device_alloc(size_t bytes, void **p)
@@ -240,17 +240,17 @@ enum bl_status device_available(uint64_t *bytes)
 
 enum bl_status copy_in(void *queue, void *d, const void *h, size_t bytes)
 {
-    BL_VISIT(cudaMemcpyAsync(d, h, bytes, cudaMemcpyHostToDevice, (cudaStream_t) queue));
+    BL_VISIT(cudaMemcpyAsync(d, h, bytes, cudaMemcpyHostToDevice, (cudaStream_t)queue));
 }
 
 enum bl_status copy_out(void *queue, void *h, const void *d, size_t bytes)
 {
-    BL_VISIT(cudaMemcpyAsync(h, d, bytes, cudaMemcpyDeviceToHost, (cudaStream_t) queue));
+    BL_VISIT(cudaMemcpyAsync(h, d, bytes, cudaMemcpyDeviceToHost, (cudaStream_t)queue));
 }
 
 enum bl_status wait_for(void *queue)
 {
-    BL_VISIT(cudaStreamSynchronize((cudaStream_t) queue));
+    BL_VISIT(cudaStreamSynchronize((cudaStream_t)queue));
 }
 
 enum bl_status memory_kind(const void *p, enum bl_memory *kind)
@@ -296,11 +296,11 @@ size_t aligned(size_t bytes)
 /* How a job is launched. Depends on the job and the card alone: workspace() and run()
  * must agree. */
 struct Plan {
-    int threads;         /* a block */
-    int blocks;          /* a team */
-    int64_t teams;       /* in flight */
+    int threads;          /* a block */
+    int blocks;           /* a team */
+    int64_t teams;        /* in flight */
     size_t control_bytes; /* a team; 0 where a team is one block */
-    size_t work_bytes;   /* a team */
+    size_t work_bytes;    /* a team */
 };
 
 /* Blocks that one matrix can keep busy: the 64 x 64 tiles of its widest step. */
@@ -325,7 +325,10 @@ Plan plan_of(const struct bl_job *job)
     static const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
     Plan plan = {};
     int64_t largest = at_least(at_least(job->m, job->n), job->nrhs);
-    plan.threads = largest <= 16 ? 32 : largest <= 32 ? 64 : largest <= 64 ? 128 : THREADS;
+    plan.threads = largest <= 16   ? 32
+                   : largest <= 32 ? 64
+                   : largest <= 64 ? 128
+                                   : THREADS;
     plan.blocks = 1;
     if (device.cooperative && job->batch <= device.processors / 2)
         plan.blocks = int(at_most(useful_blocks(job), device.processors / job->batch));
@@ -367,7 +370,7 @@ cudaError_t launch(const struct bl_job *job, cudaStream_t stream)
     g.exact = job->arithmetic == BL_EXACT;
     g.int_size = job->int_size;
     g.blocks = plan.blocks;
-    g.control = (char *) job->work;
+    g.control = (char *)job->work;
     g.control_bytes = plan.control_bytes;
     g.work = g.control + plan.teams * plan.control_bytes;
     g.work_bytes = plan.work_bytes;
@@ -378,13 +381,13 @@ cudaError_t launch(const struct bl_job *job, cudaStream_t stream)
         cudaError_t error =
             cudaMemsetAsync(g.control, 0, plan.teams * plan.control_bytes, stream);
         if (error == cudaSuccess)
-            error = cudaLaunchCooperativeKernel(
-                kernel, dim3(unsigned(plan.teams * plan.blocks)), threads, parameters, 0,
-                stream);
+            error = cudaLaunchCooperativeKernel(kernel,
+                                                dim3(unsigned(plan.teams * plan.blocks)),
+                                                threads, parameters, 0, stream);
         if (error != cudaErrorCooperativeLaunchTooLarge)
             return error;
         /* Part of the card only (MPS): one block a matrix needs no other to be there. */
-        (void) cudaGetLastError();
+        (void)cudaGetLastError();
         g.blocks = 1;
     }
     return cudaLaunchKernel(kernel, dim3(unsigned(plan.teams)), threads, parameters, 0,
@@ -396,10 +399,10 @@ enum bl_status run(const struct bl_job *job, void *queue)
     Visit visit;
     if (!visit)
         return BL_LOST;
-    if ((unsigned) job->routine >= BL_ROUTINES ||
-        (unsigned) job->precision >= BL_PRECISIONS)
+    if ((unsigned)job->routine >= BL_ROUTINES ||
+        (unsigned)job->precision >= BL_PRECISIONS)
         return BL_UNSUPPORTED;
-    enum bl_status status = settle(launch(job, (cudaStream_t) queue));
+    enum bl_status status = settle(launch(job, (cudaStream_t)queue));
     enum bl_status pending = settle(cudaGetLastError());
     return status != BL_OK ? status : pending;
 }

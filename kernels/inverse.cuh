@@ -76,8 +76,8 @@ BL_CALL void multiply_left_apart(Team &team, bool upper, int64_t m, int64_t n, c
     int64_t first = 0;
     for (int64_t row = 0; row < m; row += NB, first++) {
         int64_t rows = least(NB, m - row), next = row + rows;
-        Update<T> u = {ADD, rows, n, row, one<T>(), 'N', a + row, lda, 'N', b, ldb,
-                       w + row, ldw};
+        Update<T> u = {ADD, rows, n, row, one<T>(), 'N', a + row,
+                       lda, 'N',  b, ldb, w + row,  ldw};
         if (upper) {
             u.k = m - next;
             u.a = a + row + next * lda;

@@ -21,17 +21,17 @@ struct Arguments {
     int64_t m, n, nrhs, block, batch;
     char uplo, trans, exact;
     int int_size;
-    int blocks;         /* a team's */
-    char *control;      /* a team's Control after the other, `control_bytes` apart */
+    int blocks;    /* a team's */
+    char *control; /* a team's Control after the other, `control_bytes` apart */
     size_t control_bytes;
-    char *work;         /* a team's work space after the other, `work_bytes` apart */
+    char *work; /* a team's work space after the other, `work_bytes` apart */
     size_t work_bytes;
 };
 
 __device__ __forceinline__ void *operand_at(const struct bl_operand &x, int64_t item,
                                             int64_t element)
 {
-    return x.array ? x.array[item] : (char *) x.p + item * x.stride * element;
+    return x.array ? x.array[item] : (char *)x.p + item * x.stride * element;
 }
 
 /* A team of `blocks` thread blocks takes every (number of teams)-th problem. */
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(THREADS) solve_batch(const Arguments g)
     team.threads = blockDim.x;
     team.block = blockIdx.x % g.blocks;
     team.blocks = g.blocks;
-    team.control = (Control *) (g.control + index * g.control_bytes);
+    team.control = (Control *)(g.control + index * g.control_bytes);
     team.exact = g.exact;
     for (int64_t item = index; item < g.batch; item += teams) {
         Problem<T> p = {g.m,
@@ -53,19 +53,19 @@ __global__ void __launch_bounds__(THREADS) solve_batch(const Arguments g)
                         g.block,
                         g.uplo,
                         g.trans,
-                        (T *) operand_at(g.a, item, sizeof(T)),
+                        (T *)operand_at(g.a, item, sizeof(T)),
                         g.a.ld,
-                        (T *) operand_at(g.b, item, sizeof(T)),
+                        (T *)operand_at(g.b, item, sizeof(T)),
                         g.b.ld,
                         {operand_at(g.ipiv, item, g.int_size), g.int_size, 0},
-                        (T *) (g.work + index * g.work_bytes)};
+                        (T *)(g.work + index * g.work_bytes)};
         int64_t info = routine(team, p);
         if (team.rank() == 0) {
             void *to = operand_at(g.info, item, g.int_size);
             if (g.int_size == 4)
-                *(int32_t *) to = int32_t(info);
+                *(int32_t *)to = int32_t(info);
             else
-                *(int64_t *) to = info;
+                *(int64_t *)to = info;
         }
         team.sync(); /* before the work space is used again */
     }
@@ -76,13 +76,13 @@ __global__ void __launch_bounds__(THREADS) solve_batch(const Arguments g)
     {                                                                                    \
         switch (precision) {                                                             \
         case BL_S:                                                                       \
-            return (const void *) solve_batch<float, name<float>>;                       \
+            return (const void *)solve_batch<float, name<float>>;                        \
         case BL_D:                                                                       \
-            return (const void *) solve_batch<double, name<double>>;                     \
+            return (const void *)solve_batch<double, name<double>>;                      \
         case BL_C:                                                                       \
-            return (const void *) solve_batch<Complex<float>, name<Complex<float>>>;     \
+            return (const void *)solve_batch<Complex<float>, name<Complex<float>>>;      \
         default:                                                                         \
-            return (const void *) solve_batch<Complex<double>, name<Complex<double>>>;   \
+            return (const void *)solve_batch<Complex<double>, name<Complex<double>>>;    \
         }                                                                                \
     }
 

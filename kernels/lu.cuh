@@ -157,7 +157,8 @@ BL_CALL void lu_solve(Team &team, char trans, int64_t n, int64_t nrhs, const T *
 {
     if (nrhs == 0)
         return;
-    Triangle<T> lower = {a, lda, false, trans, true}, upper = {a, lda, true, trans, false};
+    Triangle<T> lower = {a, lda, false, trans, true},
+                upper = {a, lda, true, trans, false};
     if (trans == 'N') {
         interchange(team, pivots, 0, n, b, ldb, nrhs);
         team.sync();

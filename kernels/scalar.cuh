@@ -13,11 +13,14 @@
 #include <math.h>
 
 #ifdef __CUDACC__
-#define BL_HD __device__ __forceinline__
-#define BL_CALL __device__ __noinline__
+#    define BL_HD __device__ __forceinline__
+#    define BL_CALL __device__ __noinline__
+#    define BL_UNROLL _Pragma("unroll")
+#    define BL_UNROLL_BY_TWO _Pragma("unroll 2")
 #else
-#define BL_HD inline
-#define BL_CALL inline
+#    define BL_HD inline
+#    define BL_CALL inline
+#    define BL_UNROLL
 #endif
 
 namespace bl
@@ -91,30 +94,30 @@ BL_HD double root(double x)
     return __dsqrt_rn(x);
 }
 #else
-#define BL_REAL_OPERATIONS(R)                                                            \
-    BL_HD R add(R x, R y)                                                                \
-    {                                                                                    \
-        return x + y;                                                                    \
-    }                                                                                    \
-    BL_HD R sub(R x, R y)                                                                \
-    {                                                                                    \
-        return x - y;                                                                    \
-    }                                                                                    \
-    BL_HD R mul(R x, R y)                                                                \
-    {                                                                                    \
-        return x * y;                                                                    \
-    }                                                                                    \
-    BL_HD R div(R x, R y)                                                                \
-    {                                                                                    \
-        return x / y;                                                                    \
-    }                                                                                    \
-    BL_HD R root(R x)                                                                    \
-    {                                                                                    \
-        return sqrt(x);                                                                  \
-    }
+#    define BL_REAL_OPERATIONS(R)                                                        \
+        BL_HD R add(R x, R y)                                                            \
+        {                                                                                \
+            return x + y;                                                                \
+        }                                                                                \
+        BL_HD R sub(R x, R y)                                                            \
+        {                                                                                \
+            return x - y;                                                                \
+        }                                                                                \
+        BL_HD R mul(R x, R y)                                                            \
+        {                                                                                \
+            return x * y;                                                                \
+        }                                                                                \
+        BL_HD R div(R x, R y)                                                            \
+        {                                                                                \
+            return x / y;                                                                \
+        }                                                                                \
+        BL_HD R root(R x)                                                                \
+        {                                                                                \
+            return sqrt(x);                                                              \
+        }
 BL_REAL_OPERATIONS(float)
 BL_REAL_OPERATIONS(double)
-#undef BL_REAL_OPERATIONS
+#    undef BL_REAL_OPERATIONS
 #endif
 
 template <class R>

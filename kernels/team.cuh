@@ -151,7 +151,7 @@ struct Team {
     {
         for (int step = LANES / 2; step > 0; step /= 2) {
             Best y = {__shfl_xor_sync(~0u, x.value, step),
-                      __shfl_xor_sync(~0u, (long long) x.index, step)};
+                      __shfl_xor_sync(~0u, (long long)x.index, step)};
             x = better(x, y);
         }
         return x;
@@ -199,7 +199,7 @@ BL_HD R from_lane(R x, int from)
 #ifdef __CUDACC__
     return __shfl_sync(~0u, x, from);
 #else
-    (void) from;
+    (void)from;
     return x;
 #endif
 }

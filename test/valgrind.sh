@@ -10,7 +10,7 @@ try() { # NAME COMMAND...
     local name=$1
     shift
     if out=$(valgrind -q --error-exitcode=99 --leak-check=full \
-        --errors-for-leak-kinds=definite --trace-children=no "$@" 2>&1); then
+        --errors-for-leak-kinds=definite "$@" 2>&1); then
         echo "ok valgrind-$name"
     else
         echo "not ok valgrind-$name - status $?"
@@ -18,19 +18,18 @@ try() { # NAME COMMAND...
         failed=1
     fi
 }
-export BATCHLAPACK_REPORT=1
-program=$BUILD/test/.libs/faults
-[ -x "$program" ] || program=$BUILD/test/faults
+export BATCHLAPACK_REPORT=1 BATCHLAPACK_ENGINE=$MOCK
+# The program behind libtool's wrapper.
+faults=$BUILD/test/.libs/faults
+[ -x "$faults" ] || faults=$BUILD/test/faults
 export LD_LIBRARY_PATH=$BUILD/.libs
-export BATCHLAPACK_ENGINE=$MOCK
-try faults "$program" each 0 0
-try first "$program" first 1 1
+try faults "$faults" some 0 0
+try first-call "$faults" first 1 1
 if [ -x "$BUILD/fortran/examples/dipole" ]; then
-    echo '41 2' >"$BUILD/test/valgrind.in"
+    export LD_PRELOAD=$BUILD/.libs/libbatchlapack.so
     for mode in gpu cpu; do
-        try "dipole-$mode" env BATCHLAPACK_MODE=$mode \
-            LD_PRELOAD="$BUILD/.libs/libbatchlapack.so" sh -c \
-            "exec '$BUILD/fortran/examples/dipole' <'$BUILD/test/valgrind.in'"
+        export BATCHLAPACK_MODE=$mode
+        try "dipole-$mode" "$BUILD/fortran/examples/dipole" <<<'41 2'
     done
 fi
 exit $failed

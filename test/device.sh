@@ -1,0 +1,63 @@
+#!/bin/bash
+# The device tests: everything that make check proves with the mock engine, through the CUDA
+# engine, at full size; and what only a device can show. Runs from a built tree, with or
+# without make: BUILD is the build folder.
+#
+#   --record      write test/device-record when everything passed
+#   LIBS          a folder with netlib's liblapack.so.3, libblas.so.3, libgfortran.so.5 and
+#                 LAPACK's test programs, where the machine's own LAPACK is another
+#   MATRICES      how many matrices a precision the bit comparison takes (2000)
+#   SANITIZER=no  leave compute-sanitizer out
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+export SRC=${SRC:-$(dirname "$here")} BUILD=${BUILD:-$PWD}
+BUILD=$(cd "$BUILD" && pwd)
+if ! nvidia-smi -L >/dev/null 2>&1 || [ ! -e "$BUILD/.libs/libbatchlapack_cuda.so" ]; then
+    echo "device.sh: needs a GPU and a built engine" >&2
+    exit 2
+fi
+unset BATCHLAPACK_ENGINE MOCK
+if [ -n "${LIBS:-}" ]; then
+    LIBS=$(cd "$LIBS" && pwd)
+    export LIBS LAPACK_TEST=$LIBS BL_REFERENCE=$LIBS/liblapack.so.3
+fi
+export LD_LIBRARY_PATH=$BUILD/.libs${LIBS:+:$LIBS}
+export ENGINE= BATCHLAPACK_MODE=gpu
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+cd "$out" || exit 2
+
+# A program behind libtool's wrapper: the wrapper would want to relink it.
+program() {
+    if [ -x "$BUILD/test/.libs/$1" ]; then echo "$BUILD/test/.libs/$1"; else echo "$BUILD/test/$1"; fi
+}
+wrap() { # NAME COMMAND...: a script of that name, for test/run
+    local script=$out/$1
+    shift
+    printf '#!/bin/bash\nexec %s\n' "$*" >"$script"
+    chmod +x "$script"
+    list="$list $script"
+}
+list=
+wrap device-compare "$(program compare)" "${MATRICES:-2000}"
+wrap device-batch "$(program batch)"
+wrap device-field-faults "$(program field_faults)" --heavy
+wrap device-xlintst bash "$here/xlintst.sh"
+wrap device-demo bash "$here/demo.sh"
+[ ! -x "$BUILD/test/device/manners" ] || wrap device-manners "$BUILD/test/device/manners"
+if [ "${SANITIZER:-yes}" = yes ] && command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck; do
+        wrap "device-$tool" bash "$here/device/sanitize.sh" $tool "$(program batch)"
+    done
+fi
+# shellcheck disable=SC2086
+bash "$here/run" $list | tee "$out/result"
+rc=${PIPESTATUS[0]}
+[ -z "${OUT:-}" ] || cp -r test/logs "$out/result" "$OUT/" 2>/dev/null
+if [ "${1:-}" = --record ] && [ "$rc" -eq 0 ]; then
+    card=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)
+    "$here/device-record-check" --write "$card" "$(tail -1 "$out/result")" \
+        >"$SRC/test/device-record"
+    [ -z "${OUT:-}" ] || cp "$SRC/test/device-record" "$OUT/"
+fi
+exit "$rc"

@@ -1,0 +1,585 @@
+/* The CUDA engine's algorithms on the host, bit for bit against netlib.
+ *
+ * kernels' templates compile for a team of one thread, so that their arithmetic, order
+ * and INFO are tested without a GPU; the tiles, barriers and launches are not in here.
+ * The expected values come at run time from liblapack.so.3 (netlib 3.11, built without
+ * FMA), with or without a path as the first argument. "Equal" is: the same bits, any two
+ * NaNs, and, where the input holds a -0, zeros of any sign. Padding rows, the other
+ * triangle and what follows IPIV are compared too.
+ *
+ *     g++ -std=c++17 -O2 -ffp-contract=off -Isrc -Ikernels test/host_kernels.cc -ldl
+ */
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+#include "lu.cuh"
+#include "inverse.cuh"
+#include "cholesky.cuh"
+
+using namespace bl;
+
+namespace
+{
+
+void *lapack;
+int failed, passed;
+std::mt19937_64 dice(20240611);
+
+enum Kind {
+    RANDOM,
+    INTEGERS,
+    LOW_RANK,
+    TIED,
+    ZEROS,
+    NAN_IN,
+    INF_IN,
+    MINUS_ZERO,
+    TINY,
+    HUGE_,
+    EDGE,
+    KINDS
+};
+const char *const kind_names[] = {"random", "integers", "low rank",     "tied",
+                                  "zeros",  "NaN",      "Inf",          "-0",
+                                  "tiny",   "huge",     "edge of sfmin"};
+
+template <class T>
+struct Name;
+template <>
+struct Name<float> {
+    static constexpr char letter = 's';
+};
+template <>
+struct Name<double> {
+    static constexpr char letter = 'd';
+};
+template <>
+struct Name<Complex<float>> {
+    static constexpr char letter = 'c';
+};
+template <>
+struct Name<Complex<double>> {
+    static constexpr char letter = 'z';
+};
+
+int below(int n)
+{
+    return int(dice() % uint64_t(n));
+}
+
+double uniform()
+{
+    return double(int64_t(dice()) >> 11) * 0x1p-52;
+}
+
+template <class T>
+using Array = std::vector<T>;
+
+template <class T>
+Real<T> *parts(T *p)
+{
+    return (Real<T> *)p;
+}
+
+template <class T>
+constexpr int width = Traits<T>::complex ? 2 : 1;
+
+const double POISON = -77;
+
+/* An ld x n array whose first m rows are of the kind, the rest poison. */
+template <class T>
+Array<T> matrix(Kind kind, int m, int n, int ld)
+{
+    using R = Real<T>;
+    const R tiny = sfmin<R>(), eps = sizeof(R) == 4 ? R(0x1p-23) : R(0x1p-52);
+    Array<T> a(size_t(ld) * n + 1);
+    R *p = parts(a.data());
+    for (size_t i = 0; i < a.size() * width<T>; i++)
+        p[i] = R(POISON);
+    int rank = 1 + below(3);
+    std::vector<int> left(m * rank), right(n * rank);
+    for (int &x : left)
+        x = below(7) - 3;
+    for (int &x : right)
+        x = below(7) - 3;
+    int rare = 2 + m * n / 3;
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < m; i++)
+            for (int w = 0; w < width<T>; w++) {
+                R x = R(uniform());
+                switch (kind) {
+                case INTEGERS:
+                    x = R(below(5) - 2);
+                    break;
+                case LOW_RANK: {
+                    int sum = 0;
+                    for (int r = 0; r < rank; r++)
+                        sum += left[i * rank + r] * right[j * rank + r];
+                    x = R(w ? below(2) * 0 : sum);
+                    break;
+                }
+                case TIED:
+                    x = R(below(2) ? 1 : -1);
+                    break;
+                case ZEROS:
+                    x = below(3) ? 0 : R(below(3));
+                    break;
+                case NAN_IN:
+                    x = below(rare) ? (below(4) ? x : 0) : R(NAN);
+                    break;
+                case INF_IN:
+                    x = below(rare) ? (below(4) ? x : 0)
+                                    : R(below(2) ? INFINITY : -INFINITY);
+                    break;
+                case MINUS_ZERO:
+                    x = below(3) ? R(below(3) - 1) : R(-0.0);
+                    break;
+                case TINY:
+                    x = x * tiny * R(below(3) ? 0x1p-8 : 1);
+                    break;
+                case HUGE_:
+                    x = below(2) ? x : x / tiny / 2;
+                    break;
+                case EDGE: /* moduli next to sfmin, among elements that are not larger */
+                    x = tiny * (1 - R(below(5)) * eps * R(0.5));
+                    if (width<T> == 2)
+                        x = w ? R(below(3)) * tiny * eps : x;
+                    break;
+                default:
+                    break;
+                }
+                p[(size_t(j) * ld + i) * width<T> + w] = x;
+            }
+    return a;
+}
+
+/* Hermitian and mostly positive definite, the other triangle poison (NaN one time in
+ * two), the diagonal with an imaginary part that LAPACK ignores. */
+template <class T>
+Array<T> definite(Kind kind, bool upper, int n, int ld)
+{
+    using R = Real<T>;
+    Array<T> a = matrix<T>(kind, n, n, ld);
+    R *p = parts(a.data());
+    R other = below(2) ? R(NAN) : R(POISON);
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < n; i++) {
+            R *x = &p[(size_t(j) * ld + i) * width<T>];
+            if (upper ? i > j : i < j)
+                for (int w = 0; w < width<T>; w++)
+                    x[w] = other;
+            if (i == j && kind <= LOW_RANK)
+                x[0] = R(kind == RANDOM ? n + 1 : n * 4);
+            else if (i == j && kind != TINY && kind != HUGE_ && below(n + 1))
+                x[0] = R(fabs(x[0]) + 3 * n);
+            else if (i == j)
+                x[0] = R(fabs(x[0]));
+        }
+    if (kind == LOW_RANK || (kind == INTEGERS && below(2)))
+        p[(size_t(ld) + 1) * below(n) * width<T>] = R(below(3) - 1);
+    return a;
+}
+
+template <class R>
+bool same(R x, R y, bool any_zero)
+{
+    return memcmp(&x, &y, sizeof x) == 0 || (x != x && y != y) ||
+           (any_zero && x == 0 && y == 0);
+}
+
+/* What one routine in one precision has shown. */
+struct Report {
+    std::string name;
+    long cases = 0, bad = 0;
+    std::string first;
+
+    explicit Report(std::string n) : name(n)
+    {
+    }
+    ~Report()
+    {
+        if (bad)
+            printf("not ok %s: %ld of %ld cases differ, the first: %s\n", name.c_str(),
+                   bad, cases, first.c_str());
+        else
+            printf("ok %s: %ld cases\n", name.c_str(), cases);
+        fflush(stdout);
+        (bad ? failed : passed)++;
+    }
+    void count(bool good, const std::string &what)
+    {
+        cases++;
+        if (!good && bad++ == 0)
+            first = what;
+    }
+};
+
+std::string text(const char *format, ...)
+{
+    char s[300];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(s, sizeof s, format, list);
+    va_end(list);
+    return s;
+}
+
+template <class T>
+std::string difference(const char *what, const Array<T> &ours, const Array<T> &theirs,
+                       int ld, bool any_zero)
+{
+    const Real<T> *x = (const Real<T> *)ours.data(), *y = (const Real<T> *)theirs.data();
+    long count = 0;
+    std::string first;
+    for (size_t i = 0; i < ours.size() * width<T>; i++)
+        if (!same(x[i], y[i], any_zero) && count++ == 0)
+            first = text("%s(%ld,%ld)%s = %.17g, not %.17g", what,
+                         long(i / width<T> % ld + 1), long(i / width<T> / ld + 1),
+                         i % width<T> ? "'" : "", double(x[i]), double(y[i]));
+    return count ? first + text(", %ld such", count) : "";
+}
+
+/* A case: our copies and netlib's of A, B, IPIV. */
+template <class T>
+struct Case {
+    int m, n, nrhs, lda, ldb;
+    Kind kind;
+    std::string label;
+    Array<T> a, b, a0, b0, work;
+    Array<int> ipiv, ipiv0;
+    int info = 0, info0 = 0;
+    Problem<T> p = {};
+
+    Case(Kind k, int rows, int columns, int sides)
+        : m(rows), n(columns), nrhs(sides), lda(rows + below(3)), ldb(columns + below(3)),
+          kind(k)
+    {
+        label = text("%s m=%d n=%d nrhs=%d lda=%d", kind_names[k], m, n, nrhs, lda);
+    }
+    void pivots(bool given)
+    {
+        ipiv.assign(std::min(m, n) + 1, -99);
+        for (int i = 0; given && i < n; i++)
+            ipiv[i] = i + 1 + (below(2) ? below(n - i) : 0);
+        ipiv0 = ipiv;
+    }
+    void ready()
+    {
+        a0 = a;
+        b0 = b;
+        work.resize(work_elements(n, 64));
+        p = {m,
+             n,
+             nrhs,
+             64,
+             0,
+             0,
+             a.data(),
+             lda,
+             b.data(),
+             ldb,
+             {ipiv.data(), 4, 0},
+             work.data()};
+    }
+    void judge(Report &report)
+    {
+        bool any_zero = kind == MINUS_ZERO;
+        std::string d = difference("A", a, a0, lda, any_zero);
+        if (d.empty() && !b.empty())
+            d = difference("B", b, b0, ldb, any_zero);
+        if (d.empty() && info != info0)
+            d = text("INFO = %d, not %d", info, info0);
+        for (size_t i = 0; d.empty() && i < ipiv.size(); i++)
+            if (ipiv[i] != ipiv0[i])
+                d = text("IPIV(%zu) = %d, not %d", i + 1, ipiv[i], ipiv0[i]);
+        report.count(d.empty(), label + ": " + d);
+    }
+};
+
+template <class T, class F>
+F *netlib(const char *name)
+{
+    std::string symbol = std::string(1, Name<T>::letter) + name + "_";
+    void *p = dlsym(lapack, symbol.c_str());
+    if (!p) {
+        printf("Bail out! no %s\n", symbol.c_str());
+        exit(1);
+    }
+    return (F *)p;
+}
+
+std::vector<std::pair<int, int>> shapes()
+{
+    std::vector<std::pair<int, int>> s;
+    for (int m = 1; m <= 12; m++)
+        for (int n = 1; n <= 12; n++)
+            s.push_back({m, n});
+    for (int n : {31, 32, 33, 63, 64, 65, 66, 100, 129, 150}) {
+        s.push_back({n, n});
+        s.push_back({n, 1});
+        s.push_back({1, n});
+        s.push_back({n, 70});
+        s.push_back({70, n});
+        s.push_back({n + 60, n});
+        s.push_back({n, n + 61});
+    }
+    s.push_back({5, 300});
+    s.push_back({300, 5});
+    return s;
+}
+
+const int orders[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,   10,  11,
+                      12, 31, 32, 33, 63, 64, 65, 66, 100, 129, 150};
+
+template <class T>
+std::string title(const char *name)
+{
+    return std::string(1, Name<T>::letter) + name;
+}
+
+template <class T>
+void test_getrf()
+{
+    auto f = netlib<T, void(int *, int *, T *, int *, int *, int *)>("getrf");
+    Report report(title<T>("getrf"));
+    Team team;
+    for (auto [m, n] : shapes())
+        for (int kind = 0; kind < KINDS; kind++) {
+            Case<T> c(Kind(kind), m, n, 0);
+            c.a = matrix<T>(c.kind, m, n, c.lda);
+            c.pivots(false);
+            c.ready();
+            c.info = int(getrf(team, c.p));
+            f(&c.m, &c.n, c.a0.data(), &c.lda, c.ipiv0.data(), &c.info0);
+            c.judge(report);
+        }
+}
+
+template <class T>
+void test_getrs()
+{
+    auto f = netlib<T, void(const char *, int *, int *, const T *, int *, const int *,
+                            T *, int *, int *, size_t)>("getrs");
+    Report report(title<T>("getrs"));
+    Team team;
+    for (int n : orders)
+        for (int kind = 0; kind < KINDS; kind++)
+            for (const char *trans : {"N", "T", "C"})
+                for (int nrhs : {0, 1, 3, 70}) {
+                    Case<T> c(Kind(kind), n, n, nrhs);
+                    /* The special values in A, in B or in both. */
+                    int where = below(3);
+                    c.a = matrix<T>(where == 1 ? RANDOM : c.kind, n, n, c.lda);
+                    c.b = matrix<T>(where == 2 ? RANDOM : c.kind, n, nrhs, c.ldb);
+                    c.label += text(" trans=%s where=%d", trans, where);
+                    c.pivots(true);
+                    c.ready();
+                    c.p.trans = *trans;
+                    c.info = int(getrs(team, c.p));
+                    f(trans, &c.n, &c.nrhs, c.a0.data(), &c.lda, c.ipiv0.data(),
+                      c.b0.data(), &c.ldb, &c.info0, 1);
+                    c.judge(report);
+                }
+}
+
+template <class T>
+void test_gesv()
+{
+    auto f = netlib<T, void(int *, int *, T *, int *, int *, T *, int *, int *)>("gesv");
+    Report report(title<T>("gesv"));
+    Team team;
+    for (int n : orders)
+        for (int kind = 0; kind < KINDS; kind++)
+            for (int nrhs : {0, 1, 3, 70}) {
+                Case<T> c(Kind(kind), n, n, nrhs);
+                c.a = matrix<T>(c.kind, n, n, c.lda);
+                c.b = matrix<T>(c.kind, n, nrhs, c.ldb);
+                c.pivots(false);
+                c.ready();
+                c.info = int(gesv(team, c.p));
+                f(&c.n, &c.nrhs, c.a0.data(), &c.lda, c.ipiv0.data(), c.b0.data(), &c.ldb,
+                  &c.info0);
+                c.judge(report);
+            }
+}
+
+template <class T>
+void test_getri()
+{
+    auto f = netlib<T, void(int *, T *, int *, const int *, T *, int *, int *)>("getri");
+    auto factor = netlib<T, void(int *, int *, T *, int *, int *, int *)>("getrf");
+    Report report(title<T>("getri"));
+    Team team;
+    for (int n : orders)
+        for (int kind = 0; kind < KINDS; kind++)
+            for (int block : {1, 2, 3, 7, 16, 63, 64}) {
+                Case<T> c(Kind(kind), n, n, 0);
+                c.a = matrix<T>(c.kind, n, n, c.lda);
+                c.label += text(" block=%d", block);
+                c.pivots(true);
+                if (below(2)) {
+                    factor(&c.n, &c.n, c.a.data(), &c.lda, c.ipiv.data(), &c.info0);
+                    c.ipiv0 = c.ipiv;
+                }
+                c.ready();
+                c.p.block =
+                    n <= 64 ? 64 : block; /* netlib's NB; LWORK limits it beyond */
+                c.work.assign(work_elements(n, c.p.block), from_real<T>(0));
+                c.p.work = c.work.data();
+                int lwork = n * block;
+                Array<T> work(lwork);
+                c.info = int(getri(team, c.p));
+                f(&c.n, c.a0.data(), &c.lda, c.ipiv0.data(), work.data(), &lwork,
+                  &c.info0);
+                c.judge(report);
+            }
+}
+
+template <class T>
+void test_potrf()
+{
+    auto f = netlib<T, void(const char *, int *, T *, int *, int *, size_t)>("potrf");
+    Report report(title<T>("potrf"));
+    Team team;
+    for (int n : orders)
+        for (int kind = 0; kind < KINDS; kind++)
+            for (const char *uplo : {"U", "L"})
+                for (int repeat = 0; repeat < 3; repeat++) {
+                    Case<T> c(Kind(kind), n, n, 0);
+                    c.a = definite<T>(c.kind, *uplo == 'U', n, c.lda);
+                    c.label += text(" uplo=%s", uplo);
+                    c.ready();
+                    c.p.uplo = *uplo;
+                    c.info = int(potrf(team, c.p));
+                    f(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
+                    c.judge(report);
+                }
+}
+
+template <class T>
+void test_potri()
+{
+    auto f = netlib<T, void(const char *, int *, T *, int *, int *, size_t)>("potri");
+    Report report(title<T>("potri"));
+    Team team;
+    for (int n : orders)
+        for (int kind = 0; kind < KINDS; kind++)
+            for (const char *uplo : {"U", "L"})
+                for (int repeat = 0; repeat < 3; repeat++) {
+                    Case<T> c(Kind(kind), n, n, 0);
+                    c.a = definite<T>(c.kind, *uplo == 'U', n, c.lda);
+                    c.label += text(" uplo=%s", uplo);
+                    c.ready();
+                    c.p.uplo = *uplo;
+                    c.info = int(potri(team, c.p));
+                    f(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
+                    c.judge(report);
+                }
+}
+
+template <class T>
+void test_potrs()
+{
+    auto f = netlib<T, void(const char *, int *, int *, const T *, int *, T *, int *,
+                            int *, size_t)>("potrs");
+    Report report(title<T>("potrs"));
+    Team team;
+    for (int n : orders)
+        for (int kind = 0; kind < KINDS; kind++)
+            for (const char *uplo : {"U", "L"})
+                for (int nrhs : {0, 1, 3, 70}) {
+                    Case<T> c(Kind(kind), n, n, nrhs);
+                    int where = below(3);
+                    c.a =
+                        definite<T>(where == 1 ? RANDOM : c.kind, *uplo == 'U', n, c.lda);
+                    c.b = matrix<T>(where == 2 ? RANDOM : c.kind, n, nrhs, c.ldb);
+                    c.label += text(" uplo=%s where=%d", uplo, where);
+                    c.ready();
+                    c.p.uplo = *uplo;
+                    c.info = int(potrs(team, c.p));
+                    f(uplo, &c.n, &c.nrhs, c.a0.data(), &c.lda, c.b0.data(), &c.ldb,
+                      &c.info0, 1);
+                    c.judge(report);
+                }
+}
+
+template <class T>
+void test_posv()
+{
+    auto f = netlib<T, void(const char *, int *, int *, T *, int *, T *, int *, int *,
+                            size_t)>("posv");
+    Report report(title<T>("posv"));
+    Team team;
+    for (int n : orders)
+        for (int kind = 0; kind < KINDS; kind++)
+            for (const char *uplo : {"U", "L"})
+                for (int nrhs : {0, 1, 3, 70}) {
+                    Case<T> c(Kind(kind), n, n, nrhs);
+                    c.a = definite<T>(c.kind, *uplo == 'U', n, c.lda);
+                    c.b = matrix<T>(c.kind, n, nrhs, c.ldb);
+                    c.label += text(" uplo=%s", uplo);
+                    c.ready();
+                    c.p.uplo = *uplo;
+                    c.info = int(posv(team, c.p));
+                    f(uplo, &c.n, &c.nrhs, c.a0.data(), &c.lda, c.b0.data(), &c.ldb,
+                      &c.info0, 1);
+                    c.judge(report);
+                }
+}
+
+/* ABS(z) >= SFMIN against the C library, next to the limit. */
+template <class R>
+void test_modulus()
+{
+    Report report(std::string(sizeof(R) == 4 ? "c" : "z") + " modulus at sfmin");
+    const R tiny = sfmin<R>(), least = tiny * (sizeof(R) == 4 ? R(0x1p-23) : R(0x1p-52));
+    for (int i = 0; i < 200000; i++) {
+        double angle = uniform() * 4;
+        R x = R(cos(angle)) * tiny, y = R(sin(angle)) * tiny;
+        if (i % 3 == 0)
+            y = R(below(1 << 14)) * (i % 2 ? least : sqrt(tiny * least) * 0),
+            x = tiny - least;
+        x += R(below(5) - 2) * least;
+        R modulus = sizeof(R) == 4 ? R(hypotf(float(x), float(y))) : R(hypot(x, y));
+        report.count(reaches_sfmin(Complex<R>{x, y}) == (modulus >= tiny),
+                     text("%a %a", double(x), double(y)));
+    }
+}
+
+template <class T>
+void test_all()
+{
+    test_getrf<T>();
+    test_getrs<T>();
+    test_gesv<T>();
+    test_getri<T>();
+    test_potrf<T>();
+    test_potrs<T>();
+    test_potri<T>();
+    test_posv<T>();
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    const char *path = argc > 1 ? argv[1] : "liblapack.so.3";
+    lapack = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!lapack) {
+        printf("Bail out! %s\n", dlerror());
+        return 1;
+    }
+    test_modulus<float>();
+    test_modulus<double>();
+    test_all<float>();
+    test_all<double>();
+    test_all<Complex<float>>();
+    test_all<Complex<double>>();
+    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+    return failed != 0;
+}
