@@ -1,7 +1,7 @@
 /* batchlapack: LAPACK calls of existing programs on an NVIDIA GPU.
  *
- * A program that is only run under the preload needs nothing from here. Programs that know
- * the library may link -lbatchlapack and control it.
+ * A program that is only run under the preload needs nothing from here. Programs that
+ * know the library may link -lbatchlapack and control it.
  */
 #ifndef BATCHLAPACK_H
 #define BATCHLAPACK_H
@@ -20,8 +20,8 @@ enum {
 };
 
 /* Set the calling thread's mode; returns the one before, or -2 (and changes nothing) when
- * `mode` is none of the above. From Fortran: call batchlapack_set_mode(mode). Only affects
- * later calls of this thread. */
+ * `mode` is none of the above. From Fortran: call batchlapack_set_mode(mode). Only
+ * affects later calls of this thread. */
 int batchlapack_set_mode(int mode);
 
 /* The version of the library, for example "0.1.0". */

@@ -49,7 +49,7 @@ struct Pivots {
     }
 };
 
-/* ---- C op= op(A) op(B) ------------------------------------------------------------ */
+/* ---- C op= op(A) op(B) ---- */
 
 /* ADD: c += (alpha b) a, what xGEMM does for A not transposed.
  * SUB: c -= b a, the update inside xTRSM.
@@ -302,7 +302,7 @@ BL_HD void herk(const Team &team, bool upper, char op, int64_t n, int64_t k, T a
     update(team, u, first);
 }
 
-/* ---- triangular solves ------------------------------------------------------------ */
+/* ---- triangular solves ---- */
 
 /* op(A): the upper or lower triangle of A, perhaps (conjugate) transposed, perhaps with a
  * diagonal of ones. */

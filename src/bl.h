@@ -15,6 +15,8 @@
 #include "engine.h"
 
 #define BL_EXPORT __attribute__((visibility("default")))
+/* A few bytes that every thread reads on every call: no function call to find them. */
+#define BL_FAST_TLS __attribute__((tls_model("initial-exec")))
 
 /* ---- the table ---------------------------------------------------------------- */
 
@@ -24,6 +26,7 @@
 struct bl_routine {
     const char *name; /* without the precision's letter */
     const char *args; /* a letter an argument, see routines.def */
+    unsigned nargs;
 };
 extern const struct bl_routine bl_routines[BL_ROUTINES];
 
@@ -72,7 +75,7 @@ void bl_job_of_call(struct bl_job *job, const struct bl_call *c);
 int64_t bl_getri_block(const struct bl_call *c, int64_t *iws);
 
 /* The operands of a job, as host_job's routine uses them (from the table's letters). */
-bool bl_reads(enum bl_routine_id r, char letter);  /* letter: 'a', 'b' or 'p' */
+bool bl_reads(enum bl_routine_id r, char letter); /* letter: 'a', 'b' or 'p' */
 bool bl_writes(enum bl_routine_id r, char letter);
 
 /* ---- forwarding (forward.c) ----------------------------------------------------- */
@@ -93,9 +96,31 @@ enum { BL_MODE_AUTO, BL_MODE_GPU, BL_MODE_CPU };
 enum { BL_ARITHMETIC_AUTO, BL_ARITHMETIC_EXACT, BL_ARITHMETIC_FAST };
 enum { BL_WRITEBACK_SLOTS, BL_WRITEBACK_STAGED };
 
-int64_t bl_option(enum bl_option o);            /* alternatives and counts; -1 unset */
-const char *bl_option_text(enum bl_option o);   /* text; NULL unset */
-bool bl_excluded(void);                         /* this program is in EXCLUDE */
+/* Read from the environment by the first call that asks. */
+struct bl_config {
+    _Atomic bool ready;
+    int64_t number[BL_OPTIONS];   /* alternatives and counts; -1 unset */
+    const char *text[BL_OPTIONS]; /* text; NULL unset */
+    bool excluded;                /* this program is in EXCLUDE */
+    bool counted;                 /* calls are counted and timed */
+};
+extern struct bl_config bl_the_config;
+void bl_read_config(void);
+static inline const struct bl_config *bl_config(void)
+{
+    struct bl_config *c = &bl_the_config;
+    if (!atomic_load_explicit(&c->ready, memory_order_acquire))
+        bl_read_config();
+    return c;
+}
+static inline int64_t bl_option(enum bl_option o)
+{
+    return bl_config()->number[o];
+}
+static inline const char *bl_option_text(enum bl_option o)
+{
+    return bl_config()->text[o];
+}
 void bl_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void bl_write_stderr(const char *text, size_t length);
 char *bl_own_path(char *out, size_t size, const char *name); /* beside this library */
@@ -120,15 +145,16 @@ enum bl_reason {
 const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason *why);
 enum bl_reason bl_engine_failed(enum bl_status status); /* counts; may switch off */
 void bl_engine_succeeded(void);
-const struct bl_device *bl_engine_device(void);         /* NULL before it started */
-const char *bl_engine_why(void);                        /* why there is none */
+const struct bl_device *bl_engine_device(void); /* NULL before it started */
+const char *bl_engine_why(void);                /* why there is none */
 
 struct bl_traffic {
     uint64_t in, out; /* bytes over the link */
 };
 
-/* Run a batch whose pointers are host memory. *done problems, from the first, are complete
- * in the caller's memory; the others are untouched (except after abort(), see there). */
+/* Run a batch whose pointers are host memory. *done problems, from the first, are
+ * complete in the caller's memory; the others are untouched (except after abort(), see
+ * there). */
 enum bl_status bl_pipeline(const struct bl_engine *engine, const struct bl_job *host,
                            int64_t *done, struct bl_traffic *traffic);
 void bl_pipeline_after_fork(void);
@@ -136,7 +162,6 @@ void bl_pipeline_after_fork(void);
 
 /* ---- what happened (stats.c) ------------------------------------------------------ */
 
-bool bl_stats_on(void);
 uint64_t bl_now(void); /* ns */
 void bl_stats_nested(unsigned id);
 void bl_stats_call(const struct bl_call *c, enum bl_reason where, uint64_t ns,

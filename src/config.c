@@ -1,4 +1,5 @@
-/* The options of options.def, read once from the environment, and our few words on stderr.
+/* The options of options.def, read once from the environment, and our few words on
+ * stderr.
  *
  * Read on the first LAPACK call, so that a process that makes none pays nothing. An
  * unknown or malformed option is named once and ignored. Nothing here decides anything.
@@ -7,12 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bl.h"
@@ -29,14 +32,10 @@ static const struct {
 
 #define PREFIX "BATCHLAPACK_"
 
-static struct {
-    int64_t number[BL_OPTIONS];
-    const char *text[BL_OPTIONS];
-    bool excluded;
-} config;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+struct bl_config bl_the_config;
+#define config bl_the_config
 
-/* ---- stderr ----------------------------------------------------------------------- */
+/* ---- stderr ---- */
 
 static struct stat stderr_at_start;
 static bool stderr_open_at_start;
@@ -51,18 +50,27 @@ __attribute__((constructor)) static void remember_stderr(void)
 void bl_write_stderr(const char *text, size_t length)
 {
     struct stat now;
+    int saved = errno;
+    sigset_t pipe, before, pending;
     if (!stderr_open_at_start || fstat(2, &now) != 0 ||
-        now.st_dev != stderr_at_start.st_dev || now.st_ino != stderr_at_start.st_ino)
+        now.st_dev != stderr_at_start.st_dev || now.st_ino != stderr_at_start.st_ino) {
+        errno = saved;
         return;
-    while (length > 0) {
-        ssize_t n = write(2, text, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return;
-        text += n;
-        length -= (size_t)n;
     }
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    sigpending(&pending);
+    ssize_t n = 0;
+    while (length > 0 &&
+           ((n = write(2, text, length)) > 0 || (n < 0 && errno == EINTR))) {
+        text += n > 0 ? n : 0;
+        length -= (size_t)(n > 0 ? n : 0);
+    }
+    if (n < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE))
+        sigtimedwait(&pipe, NULL, &(struct timespec){0, 0});
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = saved;
 }
 
 void bl_say(const char *format, ...)
@@ -80,7 +88,7 @@ void bl_say(const char *format, ...)
     bl_write_stderr(line, used);
 }
 
-/* ---- values ----------------------------------------------------------------------- */
+/* ---- values ---- */
 
 /* The position of value among "a|b|c", or -1. */
 static int alternative(const char *values, const char *value)
@@ -163,6 +171,7 @@ static bool listed(const char *names)
 
 static void read_environment(void)
 {
+    int saved = errno;
     bool secure = getauxval(AT_SECURE) != 0;
     for (int o = 0; o < BL_OPTIONS; o++)
         config.number[o] = strchr(options[o].values, '|') ? 0 : -1;
@@ -187,24 +196,15 @@ static void read_environment(void)
     if (config.number[BL_OPTION_DEVICE] < 0)
         config.number[BL_OPTION_DEVICE] = local_rank();
     config.excluded = listed(config.text[BL_OPTION_EXCLUDE]);
+    config.counted = config.number[BL_OPTION_REPORT] || config.number[BL_OPTION_VERBOSE];
+    atomic_store_explicit(&config.ready, true, memory_order_release);
+    errno = saved;
 }
 
-int64_t bl_option(enum bl_option o)
+void bl_read_config(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, read_environment);
-    return config.number[o];
-}
-
-const char *bl_option_text(enum bl_option o)
-{
-    pthread_once(&once, read_environment);
-    return config.text[o];
-}
-
-bool bl_excluded(void)
-{
-    pthread_once(&once, read_environment);
-    return config.excluded;
 }
 
 /* The path of `name` in the directory that this library was loaded from. */

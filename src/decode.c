@@ -86,8 +86,9 @@ void bl_decode(struct bl_call *c, unsigned id, bool wide, void *const *v)
     c->empty = c->m == 0 || c->n == 0 || (c->has_b && c->nrhs == 0);
 }
 
-/* The block size getri takes for this LWORK, and the WORK(1) that it returns (netlib 3.11:
- * block 64 where the workspace allows it, at least 2, else the unblocked loop). */
+/* The block size getri takes for this LWORK, and the WORK(1) that it returns
+ * (netlib 3.11: block 64 where the workspace allows it, at least 2, else the unblocked
+ * loop). */
 int64_t bl_getri_block(const struct bl_call *c, int64_t *iws)
 {
     int64_t nb = 64;

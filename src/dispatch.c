@@ -1,8 +1,8 @@
 /* A call's way: decode it, decide where it runs, run it or forward it, count it.
  *
  * Called by every exported entry. A call that comes back in from LAPACK itself (netlib's
- * dgesv calls our dgetrf_) is nested and goes straight on. Whatever fails on the GPU's side
- * ends in the program's own LAPACK with the caller's data as it was.
+ * dgesv calls our dgetrf_) is nested and goes straight on. Whatever fails on the GPU's
+ * side ends in the program's own LAPACK with the caller's data as it was.
  */
 #include <errno.h>
 #include <fenv.h>
@@ -12,16 +12,16 @@
 #include "batchlapack.h"
 #include "bl.h"
 
-/* ---- nested calls ------------------------------------------------------------------------ */
+/* ---- nested calls ---- */
 
-/* The outermost call in progress on this thread lies on its stack. It may have been left by
- * longjmp (R and Octave leave xerbla so): a frame that is not deeper than we are, or whose
- * mark has been overwritten, is gone. */
+/* The outermost call in progress on this thread lies on its stack. It may have been left
+ * by longjmp (R and Octave leave xerbla so): a frame that is not deeper than we are, or
+ * whose mark has been overwritten, is gone. */
 struct frame {
     const struct frame *self;
     uintptr_t mark;
 };
-static _Thread_local const struct frame *outermost;
+static _Thread_local BL_FAST_TLS const struct frame *outermost;
 
 #define MARK(frame) ((uintptr_t)(frame) ^ (uintptr_t)0x6c61706b62617463)
 #define STACK_LIMIT ((uintptr_t)64 << 20) /* farther away is another stack */
@@ -49,9 +49,9 @@ static void leave(struct frame *f)
     outermost = NULL;
 }
 
-/* ---- the mode of this thread ----------------------------------------------------------------- */
+/* ---- the mode of this thread ---- */
 
-static _Thread_local int thread_mode = BATCHLAPACK_MODE_DEFAULT;
+static _Thread_local BL_FAST_TLS int thread_mode = BATCHLAPACK_MODE_DEFAULT;
 
 BL_EXPORT int batchlapack_set_mode(int mode)
 {
@@ -73,7 +73,7 @@ BL_EXPORT const char *batchlapack_version(void)
     return PACKAGE_VERSION;
 }
 
-/* ---- deciding ---------------------------------------------------------------------------------- */
+/* ---- deciding ---- */
 
 static const struct bl_engine *decide(const struct bl_call *c, enum bl_reason *why)
 {
@@ -88,7 +88,7 @@ static const struct bl_engine *decide(const struct bl_call *c, enum bl_reason *w
         *why = BL_WHY_EMPTY;
     else if (mode == BL_MODE_CPU)
         *why = BL_WHY_MODE;
-    else if (bl_excluded())
+    else if (bl_config()->excluded)
         *why = BL_WHY_EXCLUDED;
     else if (mode == BL_MODE_AUTO && (saving = bl_saving(c)) <= 0)
         *why = BL_WHY_SMALL;
@@ -137,11 +137,11 @@ static enum bl_reason offload(const struct bl_engine *engine, const struct bl_ca
     return BL_ON_GPU;
 }
 
-/* ---- one call ------------------------------------------------------------------------------------ */
+/* ---- one call ---- */
 
 static void run(const struct bl_call *c, unsigned spelling, void **v, const void *caller)
 {
-    bool counted = bl_stats_on();
+    bool counted = bl_config()->counted;
     uint64_t begin = counted ? bl_now() : 0;
     struct bl_traffic traffic = {0, 0};
     enum bl_reason where;
@@ -155,10 +155,12 @@ static void run(const struct bl_call *c, unsigned spelling, void **v, const void
 }
 
 /* The frame is left on every way out that runs cleanups: return, throw, cancellation. */
-static void outer(const struct bl_call *c, unsigned spelling, void **v, const void *caller)
+static void outer(const struct bl_call *c, unsigned spelling, void **v,
+                  const void *caller)
 {
     __attribute__((cleanup(leave))) struct frame here = {NULL, 0};
-    /* An illegal call ends in xerbla, which may never return: it is no frame to nest in. */
+    /* An illegal call ends in xerbla, which may never return: it is no frame to nest in.
+     */
     if (c->legal)
         enter(&here);
     run(c, spelling, v, caller);
@@ -168,7 +170,7 @@ void bl_dispatch(unsigned id, unsigned spelling, void **v, const void *caller)
 {
     struct bl_call c;
     if (nested(__builtin_frame_address(0))) {
-        if (bl_stats_on())
+        if (bl_config()->counted)
             bl_stats_nested(id);
         bl_forward(id, spelling, v, caller);
         return;

@@ -30,7 +30,7 @@ static _Atomic int faults;        /* in a row */
 
 const struct bl_device *bl_engine_device(void)
 {
-    return engine ? &device : NULL;
+    return engine && atomic_load(&state) != FORKED ? &device : NULL;
 }
 
 const char *bl_engine_why(void)
@@ -172,14 +172,16 @@ void bl_engine_succeeded(void)
         atomic_store(&faults, 0);
 }
 
-/* ---- fork ------------------------------------------------------------------------------ */
+/* ---- fork ---- */
 
 /* No lock is taken before a fork: the CUDA driver may itself fork while it starts. */
 static void after_fork_in_child(void)
 {
     pthread_mutex_init(&starting, NULL);
-    if (atomic_load(&begun))
+    if (atomic_load(&begun)) {
         atomic_store(&state, FORKED);
+        snprintf(reason, sizeof reason, "forked from a process that uses one");
+    }
     bl_pipeline_after_fork();
 }
 

@@ -39,7 +39,12 @@ enum bl_precision { BL_S, BL_D, BL_C, BL_Z, BL_PRECISIONS };
  * BL_FAST: fused multiply-add and other orders are allowed. */
 enum bl_arithmetic { BL_EXACT, BL_FAST };
 
-enum bl_memory { BL_MEMORY_PAGEABLE, BL_MEMORY_PINNED, BL_MEMORY_DEVICE, BL_MEMORY_MANAGED };
+enum bl_memory {
+    BL_MEMORY_PAGEABLE,
+    BL_MEMORY_PINNED,
+    BL_MEMORY_DEVICE,
+    BL_MEMORY_MANAGED
+};
 
 /* A batch of matrices (or of vectors: IPIV and INFO). Item i begins at array[i] where
  * array is not NULL, else at p + i * stride elements. Column-major, ld in elements. */
@@ -51,38 +56,40 @@ struct bl_operand {
 };
 
 /* One routine on a batch of equal shapes. A LAPACK call is a batch of one. On the way to
- * an engine every pointer is a device pointer; above the pipeline they are the caller's. */
+ * an engine every pointer is a device pointer; above the pipeline they are the caller's.
+ */
 struct bl_job {
     enum bl_routine_id routine;
     enum bl_precision precision;
     enum bl_arithmetic arithmetic;
-    char uplo;       /* 'U', 'L', or 0 where the routine has none */
-    char trans;      /* 'N', 'T', 'C', or 0 */
-    int int_size;    /* bytes of an element of ipiv and info: 4 or 8 */
-    int64_t m, n;    /* A is m x n (m == n where the routine has no M) */
-    int64_t nrhs;    /* B is n x nrhs; 0 where the routine has no B */
-    int64_t block;   /* getri: the block size that LWORK allows (netlib's rule) */
-    int64_t batch;   /* number of problems, >= 1 */
+    char uplo;     /* 'U', 'L', or 0 where the routine has none */
+    char trans;    /* 'N', 'T', 'C', or 0 */
+    int int_size;  /* bytes of an element of ipiv and info: 4 or 8 */
+    int64_t m, n;  /* A is m x n (m == n where the routine has no M) */
+    int64_t nrhs;  /* B is n x nrhs; 0 where the routine has no B */
+    int64_t block; /* getri: the block size that LWORK allows (netlib's rule) */
+    int64_t batch; /* number of problems, >= 1 */
     struct bl_operand a, b;
     struct bl_operand ipiv; /* min(m, n) entries a problem, 1-based; ld unused */
     struct bl_operand info; /* 1 entry a problem; ld unused */
-    void *work;      /* device memory of engine->workspace(job) bytes, 256-byte aligned */
+    void *work; /* device memory of engine->workspace(job) bytes, 256-byte aligned */
 };
 
 struct bl_device {
     char name[128];
-    int ordinal;             /* which device it is, as the driver counts them */
-    int capability;          /* 90 for sm_90; 0 where there is none */
-    uint64_t memory;         /* bytes on the device */
+    int ordinal;     /* which device it is, as the driver counts them */
+    int capability;  /* 90 for sm_90; 0 where there is none */
+    uint64_t memory; /* bytes on the device */
 };
 
 struct bl_engine {
-    uint32_t abi;            /* BL_ENGINE_ABI */
-    uint32_t size;           /* sizeof(struct bl_engine) */
+    uint32_t abi;  /* BL_ENGINE_ABI */
+    uint32_t size; /* sizeof(struct bl_engine) */
     const char *name;
 
     /* Start up on device `ordinal` modulo the number of devices. Called once; on anything
-     * but BL_OK, `why` (of `len` bytes) says what is missing and the engine stays unused. */
+     * but BL_OK, `why` (of `len` bytes) says what is missing and the engine stays unused.
+     */
     enum bl_status (*open)(int ordinal, struct bl_device *device, char *why, size_t len);
 
     enum bl_status (*queue_open)(void **queue);

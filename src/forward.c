@@ -1,9 +1,9 @@
 /* Find the program's own LAPACK and call it.
  *
- * Which library serves a call depends on who calls: the caller's object and what it depends
- * on come first, so a plug-in opened RTLD_LOCAL gets the LAPACK it was linked with. What is
- * found is cached per calling object. No lock is held while the routine runs, and nothing
- * of ours is left to undo, so that it may leave by longjmp or throw.
+ * Which library serves a call depends on who calls: the caller's object and what it
+ * depends on come first, so a plug-in opened RTLD_LOCAL gets the LAPACK it was linked
+ * with. What is found is cached per calling object. No lock is held while the routine
+ * runs, and nothing of ours is left to undo, so that it may leave by longjmp or throw.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,47 +14,48 @@
 
 #include "bl.h"
 
-/* ---- a 64-bit caller, a 32-bit LAPACK ---------------------------------------------- */
+/* ---- a 64-bit caller, a 32-bit LAPACK ---- */
 
-static bool fits(int64_t n)
+/* A size that is too negative for 32 bits is as illegal as the least that is not. */
+static int32_t narrowed(int64_t n)
 {
-    return n >= INT32_MIN && n <= INT32_MAX;
+    return (int32_t)bl_max(n, INT32_MIN);
 }
 
-/* A 64-bit caller served by a 32-bit routine: scalars through 32-bit copies, IPIV through a
- * 32-bit vector. False when a size does not fit or there is no memory; nothing was called. */
+/* A 64-bit caller served by a 32-bit routine: scalars through 32-bit copies, IPIV through
+ * a 32-bit vector. False when a size does not fit or there is no memory; nothing was
+ * called. */
 static bool call_narrow(bl_fn *f, unsigned id, void **v)
 {
     struct bl_call c;
     bl_decode(&c, id, true, v);
-    if (!fits(c.m) || !fits(c.n) || !fits(c.nrhs) || !fits(c.lda) || !fits(c.ldb))
+    if (bl_max(bl_max(c.m, c.n), bl_max(c.nrhs, bl_max(c.lda, c.ldb))) > INT32_MAX)
         return false;
     int32_t scalar[BL_MAX_ARGS], info = 0, *ipiv = NULL;
     void *w[BL_MAX_ARGS];
     size_t pivots = c.m > 0 && c.n > 0 ? (size_t)bl_min(c.m, c.n) : 0;
-    unsigned nargs = (unsigned)strlen(bl_row(id)->args);
     bool written = false;
     if (c.ipiv) {
         ipiv = malloc((pivots + 1) * sizeof *ipiv);
         if (!ipiv)
             return false;
     }
-    for (unsigned i = 0; i < nargs; i++) {
+    for (unsigned i = 0; i < bl_row(id)->nargs; i++) {
         w[i] = v[i];
         switch (bl_row(id)->args[i]) {
         case 'm':
         case 'n':
         case 'r':
         case 'l':
-            scalar[i] = (int32_t) * (int64_t *)v[i];
+            scalar[i] = narrowed(*(int64_t *)v[i]);
             w[i] = &scalar[i];
             break;
         case 'q':
-            scalar[i] = (int32_t)bl_min(c.lwork, INT32_MAX);
+            scalar[i] = narrowed(bl_min(c.lwork, INT32_MAX));
             w[i] = &scalar[i];
             break;
         case 'p':
-            for (size_t k = 0; k < pivots; k++)
+            for (size_t k = 0; k < pivots && c.legal && !c.query && !c.empty; k++)
                 ipiv[k] = (int32_t)((int64_t *)v[i])[k];
             w[i] = ipiv;
             break;
@@ -67,7 +68,7 @@ static bool call_narrow(bl_fn *f, unsigned id, void **v)
             break;
         }
     }
-    bl_call_lapack(f, nargs, w);
+    bl_call_lapack(f, bl_row(id)->nargs, w);
     if (written && info >= 0)
         for (size_t k = 0; k < pivots; k++)
             ((int64_t *)c.ipiv)[k] = ipiv[k];
@@ -76,7 +77,7 @@ static bool call_narrow(bl_fn *f, unsigned id, void **v)
     return true;
 }
 
-/* ---- finding ------------------------------------------------------------------------ */
+/* ---- finding ---- */
 
 /* A copy of this library, whatever path it was loaded from, exports this. */
 #define MARK "batchlapack_version"
@@ -91,14 +92,20 @@ static void *handle_of(const char *name)
     return dlopen(*name ? name : NULL, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/* Routines that lie in a copy of this library would only come back to us. The library that
- * serves us is kept (its reference is never given back), so a cached pointer stays good
- * after the program has closed it. */
+/* Routines that lie in a copy of this library would only come back to us. The library
+ * that serves us is kept (its reference is never given back), so a cached pointer stays
+ * good after the program has closed it. */
 static bl_fn *accept(void *symbol)
 {
     Dl_info where;
     struct link_map *map;
     if (!symbol || !dladdr1(symbol, &where, (void **)&map, RTLD_DL_LINKMAP))
+        return NULL;
+    /* The entry that a program with fixed addresses keeps for a routine of another object
+     * only leads back to us. */
+    const ElfW(Sym) *entry = NULL;
+    if (dladdr1(symbol, &where, (void **)&entry, RTLD_DL_SYMENT) && entry &&
+        entry->st_shndx == SHN_UNDEF)
         return NULL;
     void *object = handle_of(map->l_name);
     if (!object)
@@ -154,7 +161,60 @@ static bl_fn *in_loaded_objects(const char *symbol)
     return fn;
 }
 
-enum source { CHOSEN, CALLER, NEXT, LOADED, CONFIGURED, SOURCES };
+/* What decides which LAPACK an object gets: its path and the libraries that it names. An
+ * object that was closed may have been replaced by another one at the same address. No
+ * loader function is asked, since they lock (a child forked meanwhile finds it locked).
+ */
+struct names {
+    const char *path, *strings;
+    const ElfW(Dyn) * needed;
+};
+
+static struct names names_of(const struct link_map *map)
+{
+    struct names n = {map ? map->l_name : "", NULL, map ? map->l_ld : NULL};
+    for (const ElfW(Dyn) *d = n.needed; d && d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_STRTAB) {
+            n.strings =
+                (const char *)(d->d_un.d_ptr < map->l_addr ? map->l_addr + d->d_un.d_ptr
+                                                           : d->d_un.d_ptr);
+            break;
+        }
+    return n;
+}
+
+/* The linkers put DT_NEEDED first: what follows DT_STRTAB is not looked at. */
+static const char *next_name(struct names *n)
+{
+    const char *name = n->path;
+    n->path = NULL;
+    if (name)
+        return name;
+    for (; n->strings && n->needed->d_tag != DT_STRTAB; n->needed++)
+        if (n->needed->d_tag == DT_NEEDED)
+            return n->strings + n->needed++->d_un.d_val;
+    return NULL;
+}
+
+/* Behind ourselves: an object that links this library before its LAPACK. */
+static bl_fn *in_needed(void *handle, const char *symbol)
+{
+    struct link_map *map;
+    bl_fn *fn = NULL;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
+        return NULL;
+    struct names n = names_of(map);
+    n.path = NULL;
+    for (const char *name; !fn && (name = next_name(&n));) {
+        void *needed = handle_of(name);
+        fn = in_handle(needed, symbol);
+        if (needed)
+            dlclose(needed);
+    }
+    return fn;
+}
+
+enum source { CHOSEN, GLOBAL, CALLER, NEXT, LOADED, CONFIGURED, SOURCES };
 
 static bl_fn *find_in(enum source source, const char *symbol, const char *caller)
 {
@@ -167,9 +227,16 @@ static bl_fn *find_in(enum source source, const char *symbol, const char *caller
     case CALLER:
         handle = handle_of(caller);
         fn = in_handle(handle, symbol);
+        if (handle && !fn)
+            fn = in_needed(handle, symbol);
         if (handle)
             dlclose(handle);
         return fn;
+    case GLOBAL: /* what the loader would have bound, if we stand before it */
+        handle = handle_of("");
+        if (!handle || !dlsym(handle, MARK))
+            return NULL;
+        /* fall through */
     case NEXT:
         return accept(dlsym(RTLD_NEXT, symbol));
     case LOADED:
@@ -192,7 +259,7 @@ static struct target find(unsigned id, unsigned spelling, const char *caller)
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < spellings; i++) {
             bl_symbol(symbol, id, order[i]);
-            for (int s = pass ? CALLER : CHOSEN; s < (pass ? SOURCES : CALLER); s++) {
+            for (int s = pass ? GLOBAL : CHOSEN; s < (pass ? SOURCES : GLOBAL); s++) {
                 bl_fn *fn = find_in((enum source)s, symbol, caller);
                 if (fn)
                     return (struct target){fn, (order[i] ^ spelling) & BL_WIDE};
@@ -206,94 +273,74 @@ _Noreturn static void give_up(unsigned id, unsigned spelling, const char *reason
     char symbol[BL_SYMBOL_MAX];
     const char *path = bl_option_text(BL_OPTION_LAPACK);
     bl_symbol(symbol, id, spelling);
-    bl_say("%s: %s; tried %s%sthe calling object and its dependencies, the next library in "
-           "the search order, every loaded object, and " BL_LAPACK_SONAME
-           ". Name one with BATCHLAPACK_LAPACK=FILE",
-           symbol, reason, path ? path : "", path ? ", " : "");
+    bl_say(
+        "%s: %s; tried %s%sthe calling object and its dependencies, the next library in "
+        "the search order, every loaded object, and " BL_LAPACK_SONAME
+        ". Name one with BATCHLAPACK_LAPACK=FILE",
+        symbol, reason, path ? path : "", path ? ", " : "");
     exit(127);
 }
 
-/* ---- the cache, an entry a calling object ---------------------------------------------- */
+/* ---- the cache, an entry a calling object ---- */
 
 struct object {
     uintptr_t start, end;
-    bool permanent;   /* never unloaded */
-    uint64_t unloads; /* how often anything had been unloaded when this entry was made */
+    char *identity;
     struct object *next;
     _Atomic(bl_fn *) fn[BL_IDS * BL_SPELLINGS];
     bool narrow[BL_IDS * BL_SPELLINGS];
 };
 static _Atomic(struct object *) objects;
 
-
-static uint64_t loaded_at_start;
-
-struct census {
-    const struct dl_find_object *of; /* whose place in the list to look for */
-    uint64_t place, loads, unloads;
-    bool found;
-};
-
-static int count_objects(struct dl_phdr_info *info, size_t size, void *data)
+static bool same(const char *identity, const struct link_map *map)
 {
-    (void)size;
-    struct census *s = data;
-    s->loads = info->dlpi_adds;
-    s->unloads = info->dlpi_subs;
-    if (!s->of)
-        return 1;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        s->found |= info->dlpi_phdr[i].p_type == PT_LOAD &&
-                    info->dlpi_addr + info->dlpi_phdr[i].p_vaddr ==
-                        (uintptr_t)s->of->dlfo_map_start;
-    s->place += !s->found;
-    return s->found;
+    if (!map || !*map->l_name)
+        return true; /* the program itself stays */
+    struct names n = names_of(map);
+    for (const char *name; (name = next_name(&n)); identity++)
+        for (; *name || *identity; name++, identity++)
+            if (*name != *identity)
+                return false;
+    return !*identity;
 }
 
-/* Objects that the process started with are never unloaded; the loader lists them first.
- * If this library came by a later dlopen, nothing is known of the others. */
-__attribute__((constructor)) static void remember_start(void)
+static char *identity_of(const struct link_map *map)
 {
-    struct census now = {0};
-    dl_iterate_phdr(count_objects, &now);
-    if (now.unloads == 0 && dlsym(RTLD_DEFAULT, MARK))
-        loaded_at_start = now.loads;
+    struct names n = names_of(map), again = n;
+    size_t length = 1;
+    for (const char *name; (name = next_name(&n));)
+        length += strlen(name) + 1;
+    char *identity = malloc(length), *end = identity;
+    for (const char *name; identity && (name = next_name(&again)); end++)
+        end = stpcpy(end, name);
+    if (identity)
+        *end = 0;
+    return identity;
 }
 
-/* The entry of the object that holds `caller`. An object that can be unloaded may have
- * been replaced by another at its address since: its entry holds only while nothing in the
- * process was unloaded. The loop reads a list that only grows. */
+/* The entry of the object that holds `caller`. The loop reads a list that only grows. */
 static struct object *object_of(const void *caller)
 {
     struct dl_find_object of;
-    struct census now = {0};
     if (_dl_find_object((void *)caller, &of) != 0)
-        of.dlfo_map_start = of.dlfo_map_end = NULL;
-    uintptr_t start = (uintptr_t)of.dlfo_map_start;
+        memset(&of, 0, sizeof of);
     for (struct object *o = atomic_load_explicit(&objects, memory_order_acquire); o;
-         o = o->next) {
-        if (o->start != start || o->end != (uintptr_t)of.dlfo_map_end)
-            continue;
-        if (o->permanent)
+         o = o->next)
+        if (o->start == (uintptr_t)of.dlfo_map_start &&
+            o->end == (uintptr_t)of.dlfo_map_end && same(o->identity, of.dlfo_link_map))
             return o;
-        if (!now.loads)
-            dl_iterate_phdr(count_objects, &now);
-        if (o->unloads == now.unloads)
-            return o;
-    }
     struct object *o = calloc(1, sizeof *o);
-    if (!o)
+    char *identity = o ? identity_of(of.dlfo_link_map) : NULL;
+    if (!identity) {
+        free(o);
         return NULL;
-    now = (struct census){.of = &of};
-    dl_iterate_phdr(count_objects, &now);
-    o->start = start;
+    }
+    o->start = (uintptr_t)of.dlfo_map_start;
     o->end = (uintptr_t)of.dlfo_map_end;
-    o->permanent = now.found && now.place < loaded_at_start;
-    o->unloads = now.unloads;
+    o->identity = identity;
     o->next = atomic_load_explicit(&objects, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&objects, &o->next, o,
-                                                  memory_order_release,
-                                                  memory_order_relaxed))
+    while (!atomic_compare_exchange_weak_explicit(
+        &objects, &o->next, o, memory_order_release, memory_order_relaxed))
         ;
     return o;
 }
@@ -331,7 +378,7 @@ void bl_forward(unsigned id, unsigned spelling, void **v, const void *caller)
         }
     }
     if (!t.narrow)
-        bl_call_lapack(t.fn, (unsigned)strlen(bl_row(id)->args), v);
+        bl_call_lapack(t.fn, bl_row(id)->nargs, v);
     else if (!call_narrow(t.fn, id, v))
         give_up(id, spelling, "only a 32-bit LAPACK found, and the sizes do not fit it");
 }

@@ -1,14 +1,14 @@
 /* Host data to the device and back.
  *
  * A batch goes through in chunks: pack the operands into pinned slots, copy in, run, copy
- * out, unpack. The write-back rule: the caller's arrays are first written when the chunk's
- * result has been waited for, found clean and, where it fits a slot, lies in host memory.
- * Until then any failure leaves the caller's data as it was, so that the dispatcher can
- * forward the call. Only what the routine reads and writes is touched: the triangle, the
- * rows within the leading dimension, the entries of IPIV that exist.
+ * out, unpack. The write-back rule: the caller's arrays are first written when the
+ * chunk's result has been waited for, found clean and, where it fits a slot, lies in host
+ * memory. Until then any failure leaves the caller's data as it was, so that the
+ * dispatcher can forward the call. Only what the routine reads and writes is touched: the
+ * triangle, the rows within the leading dimension, the entries of IPIV that exist.
  *
- * Device memory, pinned slots and a queue make a lane. Lanes belong to no thread; a thread
- * takes one for a call and gives it back, so memory does not grow with threads.
+ * Device memory, pinned slots and a queue make a lane. Lanes belong to no thread; a
+ * thread takes one for a call and gives it back, so memory does not grow with threads.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 #include "bl.h"
 
-/* ---- lanes ----------------------------------------------------------------------------- */
+/* ---- lanes ---- */
 
 #define LANES 4
 #define SLOTS 2
@@ -75,7 +75,8 @@ static void drop_arena(const struct bl_engine *e, struct lane *lane)
 
 /* Memory for `bytes`, within the limit of BATCHLAPACK_MEMORY over all lanes; what idle
  * lanes hold is given up for it. */
-static enum bl_status need_arena(const struct bl_engine *e, struct lane *lane, size_t bytes)
+static enum bl_status need_arena(const struct bl_engine *e, struct lane *lane,
+                                 size_t bytes)
 {
     if (lane->arena_bytes >= bytes)
         return BL_OK;
@@ -103,7 +104,8 @@ static enum bl_status need_arena(const struct bl_engine *e, struct lane *lane, s
     return status;
 }
 
-static enum bl_status need_slots(const struct bl_engine *e, struct lane *lane, size_t bytes)
+static enum bl_status need_slots(const struct bl_engine *e, struct lane *lane,
+                                 size_t bytes)
 {
     size_t size = (size_t)64 << 10;
     while (size < bytes && size < BL_SLOT_BYTES)
@@ -147,17 +149,17 @@ static void settle(const struct bl_engine *e, struct lane *lane)
     }
 }
 
-/* ---- operands ---------------------------------------------------------------------------- */
+/* ---- operands ---- */
 
 /* One operand of a chunk: where it lies in the caller's memory and where, packed without
  * gaps, in the arena. */
 struct region {
     const struct bl_operand *host;
-    int64_t first;     /* problem of the batch that the chunk begins with */
+    int64_t first; /* problem of the batch that the chunk begins with */
     int64_t rows, cols;
     size_t element, item_bytes;
-    size_t at, bytes;  /* in the arena; whole chunk */
-    char triangle;     /* 'U', 'L', or 0 for all */
+    size_t at, bytes; /* in the arena; whole chunk */
+    char triangle;    /* 'U', 'L', or 0 for all */
     bool in, out;
 };
 
@@ -170,19 +172,22 @@ static char *address(const struct region *r, int64_t item)
 {
     const struct bl_operand *h = r->host;
     item += r->first;
-    return h->array ? h->array[item] : (char *)h->p + (size_t)(item * h->stride) * r->element;
+    return h->array ? h->array[item]
+                    : (char *)h->p + (size_t)(item * h->stride) * r->element;
 }
 
-/* Copy the bytes [from, to) of a region, counted in its packed layout, between the caller's
- * memory and `packed`, which holds byte `from`. */
-static void move(const struct region *r, size_t from, size_t to, char *packed, bool unpack)
+/* Copy the bytes [from, to) of a region, counted in its packed layout, between the
+ * caller's memory and `packed`, which holds byte `from`. */
+static void move(const struct region *r, size_t from, size_t to, char *packed,
+                 bool unpack)
 {
     size_t column_bytes = (size_t)r->rows * r->element;
     while (from < to) {
         int64_t item = (int64_t)(from / r->item_bytes);
         size_t within = from % r->item_bytes;
         int64_t col = (int64_t)(within / column_bytes);
-        size_t start = within % column_bytes, end = bl_min(column_bytes, start + to - from);
+        size_t start = within % column_bytes,
+               end = bl_min(column_bytes, start + to - from);
         size_t first = start, last = end;
         if (r->triangle == 'L')
             first = bl_max(first, (size_t)bl_min(col, r->rows) * r->element);
@@ -199,7 +204,7 @@ static void move(const struct region *r, size_t from, size_t to, char *packed, b
     }
 }
 
-/* ---- a chunk ------------------------------------------------------------------------------ */
+/* ---- a chunk ---- */
 
 struct chunk {
     struct region region[REGIONS];
@@ -224,20 +229,34 @@ static bool lay_out(struct chunk *c, const struct bl_engine *e, const struct bl_
     int64_t pivots = bl_min(host->m, host->n);
     size_t element = bl_element(host->precision), integer = (size_t)host->int_size;
     memset(c, 0, sizeof *c);
-    c->region[A] = (struct region){.host = &host->a, .rows = host->m, .cols = host->n,
-                                   .element = element, .in = bl_reads(r, 'a'),
-                                   .out = bl_writes(r, 'a'), .triangle = host->uplo};
-    c->region[B] = (struct region){.host = &host->b, .rows = host->n, .cols = host->nrhs,
-                                   .element = element, .in = bl_reads(r, 'b'),
+    c->region[A] = (struct region){.host = &host->a,
+                                   .rows = host->m,
+                                   .cols = host->n,
+                                   .element = element,
+                                   .in = bl_reads(r, 'a'),
+                                   .out = bl_writes(r, 'a'),
+                                   .triangle = host->uplo};
+    c->region[B] = (struct region){.host = &host->b,
+                                   .rows = host->n,
+                                   .cols = host->nrhs,
+                                   .element = element,
+                                   .in = bl_reads(r, 'b'),
                                    .out = bl_writes(r, 'b')};
-    c->region[IPIV] = (struct region){.host = &host->ipiv, .rows = pivots, .cols = 1,
-                                      .element = integer, .in = bl_reads(r, 'p'),
+    c->region[IPIV] = (struct region){.host = &host->ipiv,
+                                      .rows = pivots,
+                                      .cols = 1,
+                                      .element = integer,
+                                      .in = bl_reads(r, 'p'),
                                       .out = bl_writes(r, 'p')};
-    c->region[INFO] = (struct region){.host = &host->info, .rows = 1, .cols = 1,
-                                      .element = integer, .in = true, .out = true};
+    c->region[INFO] = (struct region){.host = &host->info,
+                                      .rows = 1,
+                                      .cols = 1,
+                                      .element = integer,
+                                      .in = true,
+                                      .out = true};
     size_t at = 0;
     for (int group = 0; group < 3; group++) {
-        bool in = group < 2, out = group > 0;
+        bool in = group<2, out = group> 0;
         if (group == 1)
             c->out_from = at;
         for (int i = 0; i < REGIONS; i++) {
@@ -245,7 +264,8 @@ static bool lay_out(struct chunk *c, const struct bl_engine *e, const struct bl_
             if (g->in != in || g->out != out)
                 continue;
             g->first = first;
-            if (!product(&g->item_bytes, (uint64_t)g->rows, (uint64_t)g->cols, g->element) ||
+            if (!product(&g->item_bytes, (uint64_t)g->rows, (uint64_t)g->cols,
+                         g->element) ||
                 !product(&g->bytes, g->item_bytes, (uint64_t)count, 1))
                 return false;
             g->at = at;
@@ -281,7 +301,8 @@ static void place(struct chunk *c, char *arena)
 }
 
 /* Pack or unpack the arena's bytes [from, to) from or to `slot`. */
-static void move_span(const struct chunk *c, size_t from, size_t to, char *slot, bool unpack)
+static void move_span(const struct chunk *c, size_t from, size_t to, char *slot,
+                      bool unpack)
 {
     for (int i = 0; i < REGIONS; i++) {
         const struct region *r = &c->region[i];
@@ -295,8 +316,8 @@ static void move_span(const struct chunk *c, size_t from, size_t to, char *slot,
     }
 }
 
-static enum bl_status copy_in(const struct bl_engine *e, struct lane *lane, struct chunk *c,
-                              struct bl_traffic *traffic)
+static enum bl_status copy_in(const struct bl_engine *e, struct lane *lane,
+                              struct chunk *c, struct bl_traffic *traffic)
 {
     int s = 0;
     for (size_t from = c->in_from; from < c->in_to; s++) {
@@ -353,8 +374,8 @@ static enum bl_status fetch(const struct bl_engine *e, struct lane *lane, size_t
 
 /* The result, and only a whole one, to the caller. One that fits a slot is in host memory
  * before the first byte is written; `staged` holds a larger one in ordinary memory. */
-static enum bl_status copy_out(const struct bl_engine *e, struct lane *lane, struct chunk *c,
-                               struct bl_traffic *traffic)
+static enum bl_status copy_out(const struct bl_engine *e, struct lane *lane,
+                               struct chunk *c, struct bl_traffic *traffic)
 {
     size_t span = c->out_to - c->out_from;
     bool single = span <= lane->slot_bytes;
@@ -387,8 +408,8 @@ static enum bl_status copy_out(const struct bl_engine *e, struct lane *lane, str
     return status;
 }
 
-static enum bl_status run_chunk(const struct bl_engine *e, struct lane *lane, struct chunk *c,
-                                struct bl_traffic *traffic)
+static enum bl_status run_chunk(const struct bl_engine *e, struct lane *lane,
+                                struct chunk *c, struct bl_traffic *traffic)
 {
     size_t span = bl_max(c->in_to - c->in_from, c->out_to - c->out_from);
     enum bl_status status = open_lane(e, lane);
@@ -409,7 +430,7 @@ static enum bl_status run_chunk(const struct bl_engine *e, struct lane *lane, st
     return status;
 }
 
-/* ---- the batch ------------------------------------------------------------------------------ */
+/* ---- the batch ---- */
 
 enum bl_status bl_pipeline(const struct bl_engine *e, const struct bl_job *host,
                            int64_t *done, struct bl_traffic *traffic)

@@ -1,11 +1,12 @@
-/* What happened to every call: counters, the table at exit (BATCHLAPACK_REPORT) and a line
- * a call (BATCHLAPACK_VERBOSE). With neither option set nothing is counted or timed.
+/* What happened to every call: counters, the table at exit (BATCHLAPACK_REPORT) and a
+ * line a call (BATCHLAPACK_VERBOSE). With neither option set nothing is counted or timed.
  *
  * The table goes to stderr when the process ends, and only from a process that made an
  * eligible call (legal, not empty, no query).
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,11 +28,6 @@ static struct {
     _Atomic uint64_t in, out;
 } stats[BL_IDS];
 static _Atomic bool eligible;
-
-bool bl_stats_on(void)
-{
-    return bl_option(BL_OPTION_REPORT) || bl_option(BL_OPTION_VERBOSE);
-}
 
 uint64_t bl_now(void)
 {
@@ -78,7 +74,7 @@ void bl_stats_call(const struct bl_call *c, enum bl_reason where, uint64_t ns,
     add(&stats[c->id].out, traffic->out);
 }
 
-/* ---- the table -------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 static const char *count(char *buffer, size_t size, uint64_t n)
 {
@@ -105,9 +101,9 @@ static void report(FILE *f)
         fprintf(f, "%s\n", device->name);
     else
         fprintf(f, "no GPU used (%s)\n", bl_engine_why());
-    fprintf(f, "%-8s %8s %8s %13s %8s %8s %10s %9s %10s %9s %9s %9s\n", "routine", "calls",
-            "nested", "n", "on GPU", "on CPU", "GPU s", "GFLOP/s", "CPU s", "GFLOP/s",
-            "MB in", "MB out");
+    fprintf(f, "%-8s %8s %8s %13s %8s %8s %10s %9s %10s %9s %9s %9s\n", "routine",
+            "calls", "nested", "n", "on GPU", "on CPU", "GPU s", "GFLOP/s", "CPU s",
+            "GFLOP/s", "MB in", "MB out");
     for (unsigned id = 0; id < BL_IDS; id++) {
         uint64_t cpu = 0, gpu = stats[id].gpu, nested = stats[id].nested;
         for (int w = 0; w < BL_REASONS; w++)
@@ -135,6 +131,18 @@ static void report(FILE *f)
                 fprintf(f, "         %8s on the CPU: %s\n",
                         count(number, sizeof number, stats[id].forwarded[w]), why[w]);
     }
+}
+
+/* A forked child reports its own calls. */
+static void forget(void)
+{
+    memset((void *)stats, 0, sizeof stats);
+    atomic_store(&eligible, false);
+}
+
+__attribute__((constructor)) static void watch_fork(void)
+{
+    pthread_atfork(NULL, NULL, forget);
 }
 
 /* Built in memory, written at once: one table, whatever other processes print. */

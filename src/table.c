@@ -5,7 +5,7 @@
 #include "bl.h"
 
 const struct bl_routine bl_routines[BL_ROUTINES] = {
-#define R_SDCZ(name, NAME, nargs, args) {#name, args},
+#define R_SDCZ(name, NAME, nargs, args) {#name, args, nargs},
 #include "routines.def"
 #undef R_SDCZ
 };

@@ -4,6 +4,8 @@
  * on what else runs, so the same calls take the same way every time. BATCHLAPACK_TUNE
  * names a file that replaces thresholds: lines "dgetrf 512", # begins a comment.
  */
+#include <errno.h>
+#include <fenv.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +30,7 @@ static const double model[MODELS] = {
 
 static double threshold[BL_IDS];
 static double cpu_rate[BL_IDS];
+static int64_t hopeless[BL_IDS]; /* shapes within this cost the CPU less than LATENCY */
 static const int fast_from[BL_ROUTINES] = {
 #define T(name, flops, s, d, c, z, fast) fast,
 #include "tune.def"
@@ -75,6 +78,10 @@ static void set_threshold(unsigned id, double n)
 {
     threshold[id] = n;
     cpu_rate[id] = bl_flops(id, n, n, n) / gpu_seconds(id, n, n, n);
+    double size = 1;
+    while (bl_flops(id, size, size, size) / cpu_rate[id] < model[MODEL_LATENCY])
+        size++;
+    hopeless[id] = (int64_t)size;
 }
 
 static void read_tune_file(const char *path)
@@ -108,6 +115,8 @@ static void read_tune_file(const char *path)
 
 static void read_tune(void)
 {
+    fenv_t env;
+    feholdexcept(&env);
     static const int built_in[BL_ROUTINES][BL_PRECISIONS] = {
 #define T(name, flops, s, d, c, z, fast) {s, d, c, z},
 #include "tune.def"
@@ -116,18 +125,20 @@ static void read_tune(void)
     for (unsigned id = 0; id < BL_IDS; id++)
         set_threshold(id, built_in[id / BL_PRECISIONS][id % BL_PRECISIONS]);
     const char *path = bl_option_text(BL_OPTION_TUNE);
+    int saved = errno;
     if (path)
         read_tune_file(path);
+    fesetenv(&env);
+    errno = saved;
 }
 
 double bl_saving(const struct bl_call *c)
 {
     pthread_once(&once, read_tune);
-    double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs;
-    /* Far below the threshold no shape can win; this is the tiny call's quick way out. */
-    double most = m > n ? m : n;
-    if ((r > most ? r : most) < 8)
+    /* Below that no shape can win; this is the small call's quick way out. */
+    if (bl_max(bl_max(c->m, c->n), c->nrhs) < hopeless[c->id])
         return 0;
+    double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs;
     return bl_flops(c->id, m, n, r) / cpu_rate[c->id] - gpu_seconds(c->id, m, n, r);
 }
 

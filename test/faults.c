@@ -20,9 +20,9 @@
 static void (*set)(const struct mock_order *);
 static void (*read_counts)(struct mock_counts *);
 static const struct mock_order none = {.step = MOCK_STEPS};
-static const char *const step_names[] = {"queue",   "device allocation", "host allocation",
-                                         "copy in", "launch",            "wait",
-                                         "copy out"};
+static const char *const step_names[] = {
+    "queue", "device allocation", "host allocation", "copy in", "launch",
+    "wait",  "copy out"};
 static int failures;
 
 static void say(bool ok, const char *name, const char *why)
@@ -31,7 +31,7 @@ static void say(bool ok, const char *name, const char *why)
     failures += !ok;
 }
 
-/* ---- one problem ------------------------------------------------------------------------- */
+/* ---- one problem ---- */
 
 enum { A, B, IPIV, WORK, ARRAYS };
 struct problem {
@@ -80,8 +80,14 @@ static struct problem make(unsigned id, int32_t n, int32_t nrhs)
     enum bl_routine_id routine = (enum bl_routine_id)(id / BL_PRECISIONS);
     size_t element = bl_element(precision), lda = (size_t)n + 3, ldb = (size_t)n + 1;
     bool cholesky = strchr(bl_row(id)->args, 'u') != NULL;
-    p.x = (struct arguments){.uplo = 'L', .trans = 'N', .m = n, .n = n, .nrhs = nrhs,
-                             .lda = (int32_t)lda, .ldb = (int32_t)ldb, .lwork = 64 * n};
+    p.x = (struct arguments){.uplo = 'L',
+                             .trans = 'N',
+                             .m = n,
+                             .n = n,
+                             .nrhs = nrhs,
+                             .lda = (int32_t)lda,
+                             .ldb = (int32_t)ldb,
+                             .lwork = 64 * n};
     p.bytes[A] = lda * (size_t)n * element;
     p.bytes[B] = ldb * (size_t)nrhs * element;
     p.bytes[IPIV] = ((size_t)n + 2) * sizeof(int32_t);
@@ -157,9 +163,10 @@ static bool same(const struct problem *p, const void *expected)
     return equal;
 }
 
-/* ---- every step of every routine --------------------------------------------------------------- */
+/* ---- every step of every routine ---- */
 
-/* One fault at the k-th occurrence of a step, for k = 1, 2, ... until the call has no k-th. */
+/* One fault at the k-th occurrence of a step, for k = 1, 2, ... until the call has no
+ * k-th. */
 static void each_step(unsigned id, enum bl_status status)
 {
     char name[96], why[160] = "";
@@ -171,7 +178,8 @@ static void each_step(unsigned id, enum bl_status status)
     for (int s = 0; s < MOCK_STEPS; s++)
         for (uint64_t k = 1; !*why; k++) {
             struct mock_counts before, after, clean;
-            struct mock_order order = {.step = (enum mock_step)s, .at = k, .status = status};
+            struct mock_order order = {
+                .step = (enum mock_step)s, .at = k, .status = status};
             set(&order);
             read_counts(&before);
             call(&p, BATCHLAPACK_MODE_GPU);
@@ -190,7 +198,8 @@ static void each_step(unsigned id, enum bl_status status)
                 break;
             injected++;
         }
-    /* Memory and queue stay between calls; a copy each way, a launch and waits must fail. */
+    /* Memory and queue stay between calls; a copy each way, a launch and waits must fail.
+     */
     if (!*why && injected < 4)
         snprintf(why, sizeof why, "only %u faults were injected", injected);
     snprintf(name, sizeof name, "fault-%c%s-%s", bl_prefix(id), bl_row(id)->name,
@@ -200,7 +209,8 @@ static void each_step(unsigned id, enum bl_status status)
     destroy(&p);
 }
 
-/* The allocations of the first call fail too: each in a process whose lane is still empty. */
+/* The allocations of the first call fail too: each in a process whose lane is still
+ * empty. */
 static int first_call(int s)
 {
     struct problem p = make(bl_id(BL_GESV, BL_D), 50, 2);
@@ -218,9 +228,10 @@ static int first_call(int s)
     return right && same(&p, expected) && c.problems == 1 ? 0 : 1;
 }
 
-/* ---- a result larger than a slot ------------------------------------------------------------------ */
+/* ---- a result larger than a slot ---- */
 
-/* getrs with so many right-hand sides that B takes two slots. status 9: served, 0: right */
+/* getrs with so many right-hand sides that B takes two slots. status 9: served, 0: right
+ */
 static int large(int s, int at)
 {
     struct problem p = make(bl_id(BL_GETRS, BL_D), 4, 3000000);
@@ -228,8 +239,8 @@ static int large(int s, int at)
     size_t bytes;
     call(&p, BATCHLAPACK_MODE_CPU);
     void *expected = snapshot(&p, &bytes);
-    struct mock_order order = {.step = (enum mock_step)s, .at = (uint64_t)at,
-                               .status = BL_LOST};
+    struct mock_order order = {
+        .step = (enum mock_step)s, .at = (uint64_t)at, .status = BL_LOST};
     set(&order);
     call(&p, BATCHLAPACK_MODE_GPU);
     read_counts(&c);
@@ -238,7 +249,7 @@ static int large(int s, int at)
     return c.faults ? 0 : 9;
 }
 
-/* ---- others ----------------------------------------------------------------------------------------- */
+/* ---- others ---- */
 
 /* A launch that was lost without an error: INFO comes back unwritten. */
 static void lost_launch(void)
@@ -258,7 +269,8 @@ static void lost_launch(void)
 /* Every launch fails: three calls try, the others no longer do. */
 static int switch_off(void)
 {
-    struct mock_order order = {.step = MOCK_RUN, .at = 1, .always = 1, .status = BL_FAULT};
+    struct mock_order order = {
+        .step = MOCK_RUN, .at = 1, .always = 1, .status = BL_FAULT};
     struct problem p = make(bl_id(BL_POTRF, BL_Z), 20, 1);
     struct mock_counts c;
     size_t bytes;
@@ -274,7 +286,7 @@ static int switch_off(void)
     return c.faults == 3 ? 0 : 2;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------ */
+/* ---- running ---- */
 
 /* The controls of the engine that the library will load. */
 static void find_mock(void)
@@ -314,7 +326,8 @@ static void large_results(const char *self)
         for (int s = MOCK_COPY_IN; s < MOCK_STEPS; s++)
             for (int at = 1, rc = 0; rc != 9 && at < 20; at++) {
                 rc = child(self, "large", s, at, staged);
-                /* The first copy out (and the wait for it) comes before the first write. */
+                /* The first copy out (and the wait for it) comes before the first write.
+                 */
                 bool late = !staged && rc == 128 + SIGABRT && at > 1 &&
                             (s == MOCK_COPY_OUT || s == MOCK_WAIT);
                 snprintf(name, sizeof name, "fault-large-%s-%s-%d",

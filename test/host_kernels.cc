@@ -551,9 +551,45 @@ void test_modulus()
     }
 }
 
+/* BL_FAST solves with the transposed lower triangle in another order: near, not equal. */
+template <class T>
+void test_fast()
+{
+    Report report(title<T>("getrs fast"));
+    using R = Real<T>;
+    for (int n : {1, 2, 33, 64, 65, 150})
+        for (const char *trans : {"T", "C"}) {
+            Case<T> c(RANDOM, n, n, 3);
+            c.a = matrix<T>(RANDOM, n, n, c.lda);
+            for (int j = 0; j < n; j++)
+                for (int i = 0; i < n; i++)
+                    for (int w = 0; w < width<T>; w++)
+                        parts(&c.a[i + size_t(j) * c.lda])[w] *= i == j ? 1 : R(0.3) / n;
+            for (int j = 0; j < n; j++)
+                parts(&c.a[j + size_t(j) * c.lda])[0] = 1 + below(3);
+            c.b = matrix<T>(RANDOM, n, 3, c.ldb);
+            c.pivots(true);
+            c.ready();
+            c.p.trans = *trans;
+            Array<T> b = c.b;
+            Team team;
+            getrs(team, c.p);
+            std::swap(b, c.b);
+            c.p.b = c.b.data();
+            team.exact = false;
+            getrs(team, c.p);
+            R most = 0;
+            for (size_t i = 0; i < b.size(); i++)
+                most = std::max(most, abs1(sub(b[i], c.b[i])));
+            report.count(most <= n * 8 * (sizeof(R) == 4 ? R(0x1p-23) : R(0x1p-52)),
+                         c.label + text(": off by %g", double(most)));
+        }
+}
+
 template <class T>
 void test_all()
 {
+    test_fast<T>();
     test_getrf<T>();
     test_getrs<T>();
     test_gesv<T>();

@@ -5,8 +5,8 @@
  * Copies and runs are only recorded; wait() performs them. A shim that reads a slot, or
  * fills it again, before it has waited is found out. Freed memory is poisoned.
  *
- * Tests order faults through mock_order(), which they find with dlsym; a program that knows
- * nothing of us can be given one by BL_MOCK_ORDER="step:count".
+ * Tests order faults through mock_order(), which they find with dlsym; a program that
+ * knows nothing of us can be given one by BL_MOCK_ORDER="step:count".
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -19,11 +19,10 @@
 #include "bl.h"
 #include "mock_engine.h"
 
-static const char *const steps[MOCK_STEPS] = {"queue",   "device_alloc", "host_alloc",
-                                              "copy_in", "run",          "wait",
-                                              "copy_out"};
+static const char *const steps[MOCK_STEPS] = {
+    "queue", "device_alloc", "host_alloc", "copy_in", "run", "wait", "copy_out"};
 
-/* ---- faults on order and counts ------------------------------------------------------- */
+/* ---- faults on order and counts ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mock_order order = {.step = MOCK_STEPS};
@@ -71,11 +70,11 @@ static void order_from_environment(void)
         return;
     for (int s = 0; s < MOCK_STEPS; s++)
         if (strcmp(name, steps[s]) == 0)
-            order = (struct mock_order){.step = (enum mock_step)s, .at = at,
-                                        .status = BL_LOST};
+            order = (struct mock_order){
+                .step = (enum mock_step)s, .at = at, .status = BL_LOST};
 }
 
-/* ---- netlib ------------------------------------------------------------------------------ */
+/* ---- netlib ---- */
 
 static bl_fn *routines[BL_IDS];
 
@@ -114,8 +113,8 @@ static void solve(const struct bl_job *job, int64_t i)
     char *theirs = item(&job->ipiv, i, integer), *info = item(&job->info, i, integer);
     if (bl_reads(job->routine, 'p'))
         for (int64_t k = 0; k < pivots; k++)
-            narrow[k] = integer == 8 ? (int32_t)((int64_t *)theirs)[k]
-                                     : ((int32_t *)theirs)[k];
+            narrow[k] =
+                integer == 8 ? (int32_t)((int64_t *)theirs)[k] : ((int32_t *)theirs)[k];
     struct arguments x = {
         .uplo = job->uplo,
         .trans = job->trans,
@@ -144,7 +143,7 @@ static void solve(const struct bl_job *job, int64_t i)
     free(narrow);
 }
 
-/* ---- the queue ------------------------------------------------------------------------------ */
+/* ---- the queue ---- */
 
 struct task {
     struct task *next;
@@ -243,7 +242,7 @@ static enum bl_status run(const struct bl_job *job, void *queue)
     return BL_OK;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory ---- */
 
 #define POISON 0xa5
 #define HEADER 256 /* keeps the alignment; holds the size */

@@ -20,13 +20,13 @@ struct mock_order {
     uint64_t at;         /* the first failing occurrence, from 1, counted from mock_set */
     int always;          /* and all later ones */
     enum bl_status status;
-    int lose_launch;     /* run() answers BL_OK and does nothing */
-    unsigned slow_us;    /* every step takes this long */
-    uint64_t memory;     /* device memory limit in bytes; 0: none */
+    int lose_launch;  /* run() answers BL_OK and does nothing */
+    unsigned slow_us; /* every step takes this long */
+    uint64_t memory;  /* device memory limit in bytes; 0: none */
 };
 
 struct mock_counts {
-    uint64_t step[MOCK_STEPS]; /* since mock_set */
+    uint64_t step[MOCK_STEPS];            /* since mock_set */
     uint64_t faults, problems, most_held; /* since the start */
 };
 

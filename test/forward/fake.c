@@ -1,5 +1,5 @@
-/* A LAPACK that only says who it is: dgetrf_ (with -DWIDE dgetrf_64_) leaves IPIV and A alone
- * and sets INFO to MAGIC. Plug-ins and programs are linked with several of these.
+/* A LAPACK that only says who it is: dgetrf_ (with -DWIDE dgetrf_64_) leaves IPIV and A
+ * alone and sets INFO to MAGIC. Plug-ins and programs are linked with several of these.
  */
 #include <stdint.h>
 
@@ -11,10 +11,10 @@ typedef int integer;
 #    define DGETRF dgetrf_
 #endif
 
-void DGETRF(const integer *m, const integer *n, double *a, const integer *lda, integer *ipiv,
-            integer *info);
-void DGETRF(const integer *m, const integer *n, double *a, const integer *lda, integer *ipiv,
-            integer *info)
+void DGETRF(const integer *m, const integer *n, double *a, const integer *lda,
+            integer *ipiv, integer *info);
+void DGETRF(const integer *m, const integer *n, double *a, const integer *lda,
+            integer *ipiv, integer *info)
 {
     (void)m, (void)n, (void)a, (void)lda, (void)ipiv;
     *info = MAGIC;

@@ -1,7 +1,7 @@
-/* C callers that pass no hidden string lengths, or such of the wrong width: what lies above
- * the arguments belongs to the caller and must be left alone. Usage: hidden; a line a case.
- * On x86-64 each call is made with a known pattern in the stack words above its arguments;
- * elsewhere with locals as canaries.
+/* C callers that pass no hidden string lengths, or such of the wrong width: what lies
+ * above the arguments belongs to the caller and must be left alone. Usage: hidden; a line
+ * a case. On x86-64 each call is made with a known pattern in the stack words above its
+ * arguments; elsewhere with locals as canaries.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -10,10 +10,10 @@
 typedef void void_fn(void);
 void dposv_(const char *, const int *, const int *, double *, const int *, double *,
             const int *, int *);
-void dpotrs_(const char *, const int *, const int *, const double *, const int *, double *,
-             const int *, int *);
-void dgetrs_(const char *, const int *, const int *, const double *, const int *, const int *,
+void dpotrs_(const char *, const int *, const int *, const double *, const int *,
              double *, const int *, int *);
+void dgetrs_(const char *, const int *, const int *, const double *, const int *,
+             const int *, double *, const int *, int *);
 
 #define WORDS 16
 static const char *const lengths[] = {"none", "size_t", "int"};

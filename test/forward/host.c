@@ -69,7 +69,8 @@ static void *repeat(void *p)
 {
     struct caller *c = p;
     for (int i = 0; i < 2000; i++)
-        c->wrong += c->f() != c->expected;
+        if (c->f() != c->expected)
+            __atomic_fetch_add(&c->wrong, 1, __ATOMIC_RELAXED);
     return NULL;
 }
 
@@ -154,7 +155,7 @@ static int fork_in_calls(char **files)
         int status;
         pid_t child = fork();
         if (child == 0) {
-            alarm(3);
+            alarm(10);
             _exit(c.f() != expected);
         }
         waitpid(child, &status, 0);
@@ -201,7 +202,8 @@ int main(int argc, char **argv)
     if (strcmp(command, "deepbind") == 0)
         printf("%d\n", plugin(open_or_die(files[0], RTLD_NOW | RTLD_DEEPBIND))());
     else if (strcmp(command, "handle") == 0)
-        printf("%d\n", call(getrf(open_or_die(files[0], RTLD_NOW | RTLD_LOCAL), "dgetrf_")));
+        printf("%d\n",
+               call(getrf(open_or_die(files[0], RTLD_NOW | RTLD_LOCAL), "dgetrf_")));
     else if (strcmp(command, "default") == 0) {
         if (argc > 2)
             open_or_die(files[0], RTLD_NOW | RTLD_LOCAL);

@@ -1,9 +1,20 @@
 /* A plug-in that calls dgetrf_ of whatever LAPACK it was linked with and hands INFO back;
- * with a real LAPACK behind it, IPIV(1) * 10 + IPIV(2) where INFO is 0.
+ * with a real LAPACK behind it, IPIV(1) * 10 + IPIV(2) where INFO is 0. With -DOPENS it
+ * is a library that opens such a plug-in while the process starts, before the preloaded
+ * library's own constructor.
  */
+#ifdef OPENS
+#    include <dlfcn.h>
+void *opened_early;
+__attribute__((constructor)) static void open_early(void)
+{
+    opened_early = dlopen(OPENS, RTLD_NOW | RTLD_LOCAL);
+}
+#else
 void dgetrf_(const int *m, const int *n, double *a, const int *lda, int *ipiv, int *info);
 int plugin_call(void);
-void plugin_tail(const int *m, const int *n, double *a, const int *lda, int *ipiv, int *info);
+void plugin_tail(const int *m, const int *n, double *a, const int *lda, int *ipiv,
+                 int *info);
 
 int plugin_call(void)
 {
@@ -14,17 +25,9 @@ int plugin_call(void)
 }
 
 /* Compiled to a jump: the return address that dgetrf_ sees is not in this object. */
-void plugin_tail(const int *m, const int *n, double *a, const int *lda, int *ipiv, int *info)
+void plugin_tail(const int *m, const int *n, double *a, const int *lda, int *ipiv,
+                 int *info)
 {
     dgetrf_(m, n, a, lda, ipiv, info);
-}
-
-#ifdef OPENS
-/* Opened while the process starts, before the preloaded library's constructor. */
-#    include <dlfcn.h>
-void *opened_early;
-__attribute__((constructor)) static void open_early(void)
-{
-    opened_early = dlopen(OPENS, RTLD_NOW | RTLD_LOCAL);
 }
 #endif

@@ -1,6 +1,6 @@
-/* Calls by name, found with dlsym(RTLD_DEFAULT): the 64-bit spellings, the scipy_ ones, and
- * what the 32-bit ones do with 64-bit arguments. Usage: wide names | widths | unused |
- * magic [LIBRARY] | big NAME; IPIV and INFO stand between guard words.
+/* Calls by name, found with dlsym(RTLD_DEFAULT): the 64-bit spellings, the scipy_ ones,
+ * and what the 32-bit ones do with 64-bit arguments. Usage: wide names | widths | unused
+ * | magic [LIBRARY] | big NAME; IPIV and INFO stand between guard words.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -11,7 +11,6 @@
 typedef int64_t i64;
 static int wrong;
 
-typedef void fn6(void *, void *, void *, void *, void *, void *);
 typedef void fn9(void *, void *, void *, void *, void *, void *, void *, void *, void *);
 
 static fn9 *find(const char *prefix, const char *name, const char *suffix)
@@ -76,7 +75,8 @@ static void wide_routines(const char *prefix, const char *suffix)
           prefix, suffix);
     c[0] = -1;
     CALL("dpotrf", "L", &n, c, &n, info + 1, (size_t)1);
-    check(info[1] == 1 && info[2] == GUARD, "dpotrf of an indefinite one", prefix, suffix);
+    check(info[1] == 1 && info[2] == GUARD, "dpotrf of an indefinite one", prefix,
+          suffix);
     /* 1 x 3: min(m, n) pivots. */
     double row[3] = {5, 2, 3};
     i64 three = 3;
@@ -93,8 +93,8 @@ static void narrow_routines(const char *prefix, const char *suffix)
     int ipiv[8];
     memset(ipiv, 0x7a, sizeof ipiv);
     CALL("dgetrf", &n, &n, a, &n, ipiv + 1, &info);
-    check(ipiv[0] == 0x7a7a7a7a && ipiv[1] == 2 && ipiv[2] == 2 && ipiv[3] == 0x7a7a7a7a &&
-              info == (i64)0xffffffff00000000,
+    check(ipiv[0] == 0x7a7a7a7a && ipiv[1] == 2 && ipiv[2] == 2 &&
+              ipiv[3] == 0x7a7a7a7a && info == (i64)0xffffffff00000000,
           "dgetrf with n = 0x100000002", prefix, suffix);
     info = -1;
     CALL("dgetrf", &five, &five, zeros, &five, ipiv + 1, &info);

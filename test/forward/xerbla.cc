@@ -1,6 +1,7 @@
-// A program whose own xerbla_ does not return: it leaves by longjmp, by throw, or by ending
-// the thread. Usage: xerbla longjmp|throw|exit|cancel. After each such call, legal calls are made from
-// deeper stack frames; the report must show them as calls, not as nested ones.
+// A program whose own xerbla_ does not return: it leaves by longjmp, by throw, or by
+// ending the thread. Usage: xerbla longjmp|throw|exit|cancel. After each such call, legal
+// calls are made from deeper stack frames; the report must show them as calls, not as
+// nested ones.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
