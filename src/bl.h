@@ -73,6 +73,7 @@ struct bl_call {
 void bl_decode(struct bl_call *c, unsigned id, bool wide, void *const *v);
 void bl_job_of_call(struct bl_job *job, const struct bl_call *c);
 int64_t bl_getri_block(const struct bl_call *c, int64_t *iws);
+int64_t bl_work_size(const struct bl_call *c, int64_t info);
 
 /* The operands of a job, as host_job's routine uses them (from the table's letters). */
 bool bl_reads(enum bl_routine_id r, char letter); /* letter: 'a', 'b' or 'p' */

@@ -86,19 +86,28 @@ void bl_decode(struct bl_call *c, unsigned id, bool wide, void *const *v)
     c->empty = c->m == 0 || c->n == 0 || (c->has_b && c->nrhs == 0);
 }
 
-/* The block size getri takes for this LWORK, and the WORK(1) that it returns
- * (netlib 3.11: block 64 where the workspace allows it, at least 2, else the unblocked
- * loop). */
+#define GETRI_BLOCK 64 /* what netlib's ILAENV answers */
+
+/* The block size getri takes for this LWORK (netlib 3.11: 64 where the workspace allows
+ * it, at least 2, else 0: the unblocked loop), and the WORK(1) that it then returns. */
 int64_t bl_getri_block(const struct bl_call *c, int64_t *iws)
 {
-    int64_t nb = 64;
+    int64_t nb = GETRI_BLOCK;
     *iws = c->n;
     if (nb < c->n) {
-        *iws = bl_max(c->n * nb, 1);
+        *iws = c->n * nb;
         if (c->lwork < *iws)
             nb = c->lwork / c->n;
     }
     return nb < 2 || nb >= c->n ? 0 : nb;
+}
+
+/* WORK(1) as netlib leaves it: what was needed, or after INFO > 0 what would be best. */
+int64_t bl_work_size(const struct bl_call *c, int64_t info)
+{
+    int64_t iws;
+    bl_getri_block(c, &iws);
+    return info > 0 ? c->n * GETRI_BLOCK : iws;
 }
 
 void bl_job_of_call(struct bl_job *job, const struct bl_call *c)

@@ -99,19 +99,19 @@ static const struct bl_engine *decide(const struct bl_call *c, enum bl_reason *w
     return NULL;
 }
 
-/* WORK(1) on success, in the routine's own precision. */
+/* WORK(1), in the routine's own precision. */
 static void set_work(const struct bl_call *c)
 {
-    int64_t iws;
     if (!c->has_work)
         return;
-    bl_getri_block(c, &iws);
+    int64_t info = c->wide ? *(int64_t *)c->info : *(int32_t *)c->info;
+    double size = (double)bl_work_size(c, info);
+    float single = (float)size;
     size_t element = bl_element((enum bl_precision)(c->id % BL_PRECISIONS));
     bool is_double = c->id % BL_PRECISIONS == BL_D || c->id % BL_PRECISIONS == BL_Z;
-    double d = (double)iws;
-    float f = (float)iws;
     memset(c->work, 0, element);
-    memcpy(c->work, is_double ? (void *)&d : (void *)&f, is_double ? sizeof d : sizeof f);
+    memcpy(c->work, is_double ? (void *)&size : (void *)&single,
+           is_double ? sizeof size : sizeof single);
 }
 
 /* On the engine, or a reason why not; then nothing of the caller's was written. The

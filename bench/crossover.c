@@ -1,0 +1,209 @@
+/* From which n does the GPU beat the program's own LAPACK? The whole call, host memory to
+ * host memory, per routine and precision: time on each side at growing n, and the n where
+ * they cross, as a row for src/tune.def.
+ *
+ *     BATCHLAPACK_LAPACK=/path/of/the/lapack bench/crossover [routine ...]
+ *
+ * Square calls with n right-hand sides, as tune.def defines a threshold. Called through
+ * the 64-bit entries, which any LAPACK can serve. The engine is started before the first
+ * measurement. Medians of 3; a side that takes over 2 s a call is not measured further.
+ */
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "batchlapack.h"
+#include "bl.h"
+
+static const int sizes[] = {64,   96,   128,  192,  256,  384,  512,  768,
+                            1024, 1536, 2048, 3072, 4096, 6144, 8192, 0};
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+struct call {
+    unsigned id;
+    int64_t n, lwork, info;
+    char uplo, trans;
+    void *a, *b, *a0, *b0, *work;
+    int64_t *ipiv;
+    size_t bytes;
+    bl_fn *entry;
+};
+
+/* Random, with a dominant diagonal: good for LU and Cholesky alike. */
+static void fill(const struct call *c, void *p, bool dominant)
+{
+    bool wide = c->id % BL_PRECISIONS == BL_D || c->id % BL_PRECISIONS == BL_Z;
+    bool complex_ = c->id % BL_PRECISIONS >= BL_C;
+    size_t parts = complex_ ? 2 : 1, count = (size_t)(c->n * c->n) * parts;
+    unsigned seed = 1;
+    for (size_t k = 0; k < count; k++) {
+        seed = seed * 1664525u + 1013904223u;
+        size_t element = k / parts, i = element % (size_t)c->n,
+               j = element / (size_t)c->n;
+        double v = (double)(seed >> 8) * 0x1p-23 - 1;
+        if (dominant && i == j)
+            v = k % parts ? 0 : 2.0 * (double)c->n;
+        if (wide)
+            ((double *)p)[k] = v;
+        else
+            ((float *)p)[k] = (float)v;
+    }
+}
+
+/* tune.def's operation count of the square call. */
+static double flops_of(const struct call *c)
+{
+    double n = (double)c->n, m = n, k = n, r = n;
+    double count[] = {
+#define T(name, flops, s, d, c, z, fast) flops,
+#include "tune.def"
+#undef T
+    };
+    (void)m, (void)k, (void)r;
+    return count[c->id / BL_PRECISIONS] * (c->id % BL_PRECISIONS >= BL_C ? 4 : 1);
+}
+
+static void call(struct call *c)
+{
+    void *v[BL_MAX_ARGS];
+    unsigned count = 0;
+    char matrix = 0;
+    for (const char *letter = bl_row(c->id)->args; *letter; letter++)
+        switch (*letter) {
+        case 'u':
+            v[count++] = &c->uplo;
+            break;
+        case 't':
+            v[count++] = &c->trans;
+            break;
+        case 'a':
+        case 'A':
+        case 'B':
+            matrix = *letter;
+            v[count++] = matrix == 'B' ? c->b : c->a;
+            break;
+        case 'p':
+        case 'P':
+            v[count++] = c->ipiv;
+            break;
+        case 'W':
+            v[count++] = c->work;
+            break;
+        case 'q':
+            v[count++] = &c->lwork;
+            break;
+        case 'i':
+            v[count++] = &c->info;
+            break;
+        default: /* every dimension is n */
+            v[count++] = &c->n;
+        }
+    bl_call_lapack(c->entry, count, v);
+}
+
+/* Median seconds of one call in a mode. */
+static double measure(struct call *c, int mode, unsigned first)
+{
+    double t[3];
+    for (int i = 0; i < 3; i++) {
+        memcpy(c->a, c->a0, c->bytes);
+        memcpy(c->b, c->b0, c->bytes);
+        if (first != c->id) { /* factors, by the routine's own predecessor */
+            struct call f = *c;
+            char name[BL_SYMBOL_MAX];
+            f.id = first;
+            bl_symbol(name, first, BL_WIDE);
+            *(void **)&f.entry = dlsym(RTLD_DEFAULT, name);
+            batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
+            call(&f);
+        }
+        batchlapack_set_mode(mode);
+        double begin = seconds();
+        call(c);
+        t[i] = seconds() - begin;
+        if (t[i] > 1)
+            return t[i];
+    }
+    double low = fmin(fmin(t[0], t[1]), t[2]), high = fmax(fmax(t[0], t[1]), t[2]);
+    return t[0] + t[1] + t[2] - low - high;
+}
+
+static double crossover(unsigned id)
+{
+    enum bl_routine_id r = (enum bl_routine_id)(id / BL_PRECISIONS);
+    enum bl_precision p = (enum bl_precision)(id % BL_PRECISIONS);
+    unsigned first = r == BL_GETRS || r == BL_GETRI   ? bl_id(BL_GETRF, p)
+                     : r == BL_POTRS || r == BL_POTRI ? bl_id(BL_POTRF, p)
+                                                      : id;
+    double before = 0, before_n = 0, cross = 0;
+    char name[BL_SYMBOL_MAX];
+    bl_symbol(name, id, BL_WIDE);
+    for (const int *n = sizes; *n; n++) {
+        struct call c = {.id = id, .n = *n, .uplo = 'L', .trans = 'N'};
+        c.bytes = (size_t)(c.n * c.n) * bl_element(p);
+        c.lwork = 64 * c.n;
+        c.a = malloc(c.bytes);
+        c.a0 = malloc(c.bytes);
+        c.b = malloc(c.bytes);
+        c.b0 = malloc(c.bytes);
+        c.work = malloc((size_t)c.lwork * bl_element(p));
+        c.ipiv = calloc((size_t)c.n, sizeof *c.ipiv);
+        *(void **)&c.entry = dlsym(RTLD_DEFAULT, name);
+        fill(&c, c.a0, true);
+        fill(&c, c.b0, false);
+        measure(&c, BATCHLAPACK_MODE_GPU, first);
+        double gpu = measure(&c, BATCHLAPACK_MODE_GPU, first);
+        double cpu = measure(&c, BATCHLAPACK_MODE_CPU, first);
+        double flops = flops_of(&c);
+        printf("%c%-6s %6d  CPU %10.3f ms %8.1f GFLOP/s  GPU %10.3f ms %8.1f GFLOP/s  "
+               "%7.2f\n",
+               bl_prefix(id), bl_row(id)->name, *n, cpu * 1e3, flops / cpu * 1e-9,
+               gpu * 1e3, flops / gpu * 1e-9, cpu / gpu);
+        fflush(stdout);
+        double ratio = log(cpu / gpu);
+        /* The last crossing counts: from there on the GPU stays ahead. */
+        if (ratio > 0 && before <= 0)
+            cross = before_n == 0
+                        ? *n
+                        : before_n * pow(*n / before_n, -before / (ratio - before));
+        if (ratio <= 0)
+            cross = 0;
+        before = ratio;
+        before_n = *n;
+        free(c.a);
+        free(c.a0);
+        free(c.b);
+        free(c.b0);
+        free(c.work);
+        free(c.ipiv);
+        if (cpu > 2 || gpu > 2)
+            break;
+    }
+    return cross;
+}
+
+int main(int argc, char **argv)
+{
+    for (unsigned r = 0; r < BL_ROUTINES; r++) {
+        bool wanted = argc == 1;
+        for (int i = 1; i < argc; i++)
+            wanted |= strcmp(argv[i], bl_routines[r].name) == 0;
+        if (!wanted)
+            continue;
+        double n[BL_PRECISIONS];
+        for (unsigned p = 0; p < BL_PRECISIONS; p++)
+            n[p] = crossover(bl_id(r, p));
+        printf("ROW T(%s, ..., %.0f, %.0f, %.0f, %.0f, ...)   (0: never ahead)\n",
+               bl_routines[r].name, n[0], n[1], n[2], n[3]);
+    }
+    return 0;
+}
