@@ -64,7 +64,7 @@ static double flops_of(const struct call *c)
 {
     double n = (double)c->n, m = n, k = n, r = n;
     double count[] = {
-#define T(name, flops, s, d, c, z, fast) flops,
+#define T(name, flops, fast_lapack, reference, chain) flops,
 #include "tune.def"
 #undef T
     };

@@ -82,7 +82,15 @@ bool bl_writes(enum bl_routine_id r, char letter);
 /* ---- forwarding (forward.c) ----------------------------------------------------- */
 
 typedef void bl_fn(void);
-void bl_forward(unsigned id, unsigned spelling, void **v, const void *caller);
+
+/* The program's own routine behind an entry. */
+struct bl_target {
+    bl_fn *fn;      /* NULL: none was found */
+    bool narrow;    /* it takes 32-bit integers where the caller has 64 */
+    bool reference; /* it is netlib's, over netlib's BLAS: slow */
+};
+struct bl_target bl_find(unsigned id, unsigned spelling, const void *caller);
+void bl_forward(struct bl_target t, unsigned id, unsigned spelling, void **v);
 void bl_call_lapack(bl_fn *f, unsigned nargs, void *const *v);
 
 /* ---- options (config.c) and thresholds (tune.c) ---------------------------------- */
@@ -127,7 +135,8 @@ void bl_write_stderr(const char *text, size_t length);
 char *bl_own_path(char *out, size_t size, const char *name); /* beside this library */
 
 double bl_flops(unsigned id, double m, double n, double nrhs);
-double bl_saving(const struct bl_call *c); /* predicted seconds; > 0: worth the GPU */
+/* Predicted seconds that the GPU saves over the program's LAPACK; > 0: worth it. */
+double bl_saving(const struct bl_call *c, bool reference);
 enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c);
 #define BL_STARTUP_SECONDS 0.5
 

@@ -75,7 +75,8 @@ BL_EXPORT const char *batchlapack_version(void)
 
 /* ---- deciding ---- */
 
-static const struct bl_engine *decide(const struct bl_call *c, enum bl_reason *why)
+static const struct bl_engine *decide(const struct bl_call *c, bool reference,
+                                      enum bl_reason *why)
 {
     int mode = thread_mode == BATCHLAPACK_MODE_DEFAULT ? (int)bl_option(BL_OPTION_MODE)
                                                        : thread_mode;
@@ -90,7 +91,7 @@ static const struct bl_engine *decide(const struct bl_call *c, enum bl_reason *w
         *why = BL_WHY_MODE;
     else if (bl_config()->excluded)
         *why = BL_WHY_EXCLUDED;
-    else if (mode == BL_MODE_AUTO && (saving = bl_saving(c)) <= 0)
+    else if (mode == BL_MODE_AUTO && (saving = bl_saving(c, reference)) <= 0)
         *why = BL_WHY_SMALL;
     else if (fegetround() != FE_TONEAREST)
         *why = BL_WHY_ROUNDING;
@@ -139,42 +140,42 @@ static enum bl_reason offload(const struct bl_engine *engine, const struct bl_ca
 
 /* ---- one call ---- */
 
-static void run(const struct bl_call *c, unsigned spelling, void **v, const void *caller)
+static void run(const struct bl_call *c, unsigned spelling, void **v, struct bl_target t)
 {
     bool counted = bl_config()->counted;
     uint64_t begin = counted ? bl_now() : 0;
     struct bl_traffic traffic = {0, 0};
     enum bl_reason where;
-    const struct bl_engine *engine = decide(c, &where);
+    const struct bl_engine *engine = decide(c, t.reference, &where);
     if (engine)
         where = offload(engine, c, &traffic);
     if (where != BL_ON_GPU)
-        bl_forward(c->id, spelling, v, caller);
+        bl_forward(t, c->id, spelling, v);
     if (counted)
         bl_stats_call(c, where, bl_now() - begin, &traffic);
 }
 
 /* The frame is left on every way out that runs cleanups: return, throw, cancellation. */
 static void outer(const struct bl_call *c, unsigned spelling, void **v,
-                  const void *caller)
+                  struct bl_target t)
 {
     __attribute__((cleanup(leave))) struct frame here = {NULL, 0};
-    /* An illegal call ends in xerbla, which may never return: it is no frame to nest in.
-     */
+    /* An illegal call ends in xerbla, which may never return: no frame to nest in. */
     if (c->legal)
         enter(&here);
-    run(c, spelling, v, caller);
+    run(c, spelling, v, t);
 }
 
 void bl_dispatch(unsigned id, unsigned spelling, void **v, const void *caller)
 {
     struct bl_call c;
+    struct bl_target t = bl_find(id, spelling, caller);
     if (nested(__builtin_frame_address(0))) {
         if (bl_config()->counted)
             bl_stats_nested(id);
-        bl_forward(id, spelling, v, caller);
+        bl_forward(t, id, spelling, v);
         return;
     }
     bl_decode(&c, id, spelling & BL_WIDE, v);
-    outer(&c, spelling, v, caller);
+    outer(&c, spelling, v, t);
 }

@@ -82,10 +82,11 @@ static bool call_narrow(bl_fn *f, unsigned id, void **v)
 /* A copy of this library, whatever path it was loaded from, exports this. */
 #define MARK "batchlapack_version"
 
-struct target {
-    bl_fn *fn;
-    bool narrow;
-};
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
 
 static void *handle_of(const char *name)
 {
@@ -248,9 +249,37 @@ static bl_fn *find_in(enum source source, const char *symbol, const char *caller
     }
 }
 
+/* Is this netlib's LAPACK over netlib's BLAS? Then the BLAS that its object reaches is
+ * netlib's own libblas.so.3, and nothing in reach carries another library's mark. What is
+ * not known is taken for a fast one. */
+static bool is_reference(bl_fn *fn)
+{
+    static const char *const marks[] = {
+        "openblas_get_config", "bli_info_get_version_str",
+        "MKL_Get_Version",     "ATL_buildinfo",
+        "armplversion",        "flexiblas_info",
+        "nvblas_dgemm",        "cblas_dgemm_batch",
+    };
+    Dl_info where;
+    struct link_map *map;
+    void *symbol;
+    memcpy(&symbol, &fn, sizeof symbol);
+    if (!dladdr1(symbol, &where, (void **)&map, RTLD_DL_LINKMAP))
+        return false;
+    void *object = handle_of(map->l_name);
+    void *gemm = object ? dlsym(object, "dgemm_") : NULL;
+    bool reference = gemm && dladdr(gemm, &where) &&
+                     strncmp(base_name(where.dli_fname), "libblas.so.3", 12) == 0;
+    for (size_t i = 0; reference && i < sizeof marks / sizeof *marks; i++)
+        reference = !dlsym(object, marks[i]);
+    if (object)
+        dlclose(object);
+    return reference;
+}
+
 /* The spellings that can serve a call: its own, the other one of its width, and for a
  * 64-bit call the 32-bit ones. A LAPACK chosen by option wins with any of them. */
-static struct target find(unsigned id, unsigned spelling, const char *caller)
+static struct bl_target find(unsigned id, unsigned spelling, const char *caller)
 {
     unsigned other = spelling ^ BL_SCIPY;
     unsigned order[4] = {spelling, other, spelling & ~1u, other & ~1u};
@@ -262,10 +291,11 @@ static struct target find(unsigned id, unsigned spelling, const char *caller)
             for (int s = pass ? GLOBAL : CHOSEN; s < (pass ? SOURCES : GLOBAL); s++) {
                 bl_fn *fn = find_in((enum source)s, symbol, caller);
                 if (fn)
-                    return (struct target){fn, (order[i] ^ spelling) & BL_WIDE};
+                    return (struct bl_target){fn, (order[i] ^ spelling) & BL_WIDE,
+                                              is_reference(fn)};
             }
         }
-    return (struct target){NULL, false};
+    return (struct bl_target){NULL, false, false};
 }
 
 _Noreturn static void give_up(unsigned id, unsigned spelling, const char *reason)
@@ -287,8 +317,10 @@ struct object {
     uintptr_t start, end;
     char *identity;
     struct object *next;
-    _Atomic(bl_fn *) fn[BL_IDS * BL_SPELLINGS];
-    bool narrow[BL_IDS * BL_SPELLINGS];
+    struct {
+        _Atomic bool claimed, known;
+        struct bl_target target;
+    } found[BL_IDS * BL_SPELLINGS];
 };
 static _Atomic(struct object *) objects;
 
@@ -345,38 +377,34 @@ static struct object *object_of(const void *caller)
     return o;
 }
 
-static struct target look_up(unsigned id, unsigned spelling, const void *caller)
+struct bl_target bl_find(unsigned id, unsigned spelling, const void *caller)
 {
+    unsigned slot = id * BL_SPELLINGS + spelling;
+    struct object *o = object_of(caller);
+    if (o && atomic_load_explicit(&o->found[slot].known, memory_order_acquire))
+        return o->found[slot].target;
     Dl_info info;
     struct link_map *map = NULL;
     const char *name = "";
     if (dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) && map && map->l_name)
         name = map->l_name;
     int saved = errno;
-    struct target t = find(id, spelling, name);
+    struct bl_target t = find(id, spelling, name);
     errno = saved;
-    if (!t.fn)
-        give_up(id, spelling, "no LAPACK found behind batchlapack");
+    if (o && t.fn) {
+        /* Two threads may both come here; they found the same, and one writes it down. */
+        if (!atomic_exchange(&o->found[slot].claimed, true)) {
+            o->found[slot].target = t;
+            atomic_store_explicit(&o->found[slot].known, true, memory_order_release);
+        }
+    }
     return t;
 }
 
-void bl_forward(unsigned id, unsigned spelling, void **v, const void *caller)
+void bl_forward(struct bl_target t, unsigned id, unsigned spelling, void **v)
 {
-    unsigned slot = id * BL_SPELLINGS + spelling;
-    struct object *o = object_of(caller);
-    struct target t = {NULL, false};
-    if (o) {
-        t.fn = atomic_load_explicit(&o->fn[slot], memory_order_acquire);
-        t.narrow = o->narrow[slot];
-    }
-    if (!t.fn) {
-        t = look_up(id, spelling, caller);
-        if (o) {
-            /* Two threads may both come here; they found the same. */
-            o->narrow[slot] = t.narrow;
-            atomic_store_explicit(&o->fn[slot], t.fn, memory_order_release);
-        }
-    }
+    if (!t.fn)
+        give_up(id, spelling, "no LAPACK found behind batchlapack");
     if (!t.narrow)
         bl_call_lapack(t.fn, bl_row(id)->nargs, v);
     else if (!call_narrow(t.fn, id, v))

@@ -73,6 +73,23 @@ static void drop_arena(const struct bl_engine *e, struct lane *lane)
     lane->arena_bytes = 0;
 }
 
+static enum bl_status allocate(const struct bl_engine *e, struct lane *lane, size_t bytes)
+{
+    int64_t limit = bl_option(BL_OPTION_MEMORY);
+    uint64_t held = bytes;
+    for (int i = 0; i < LANES; i++)
+        held += lanes[i].arena_bytes;
+    if (limit >= 0 && held > (uint64_t)limit)
+        return BL_NOMEM;
+    void *p = NULL;
+    enum bl_status status = e->device_alloc(bytes, &p);
+    if (status == BL_OK) {
+        lane->arena = p;
+        lane->arena_bytes = bytes;
+    }
+    return status;
+}
+
 /* Memory for `bytes`, within the limit of BATCHLAPACK_MEMORY over all lanes; what idle
  * lanes hold is given up for it. */
 static enum bl_status need_arena(const struct bl_engine *e, struct lane *lane,
@@ -80,26 +97,17 @@ static enum bl_status need_arena(const struct bl_engine *e, struct lane *lane,
 {
     if (lane->arena_bytes >= bytes)
         return BL_OK;
-    int64_t limit = bl_option(BL_OPTION_MEMORY);
-    enum bl_status status = BL_NOMEM;
     pthread_mutex_lock(&lock);
     drop_arena(e, lane);
-    for (int attempt = 0; attempt < 2 && status == BL_NOMEM; attempt++) {
-        uint64_t held = 0;
-        for (int i = 0; i < LANES; i++) {
-            if (attempt && !lanes[i].taken)
-                drop_arena(e, &lanes[i]);
-            held += lanes[i].arena_bytes;
+    enum bl_status status = allocate(e, lane, bytes);
+    bool dropped = false;
+    for (int i = 0; i < LANES && status == BL_NOMEM; i++)
+        if (!lanes[i].taken && lanes[i].arena) {
+            drop_arena(e, &lanes[i]);
+            dropped = true;
         }
-        if (limit >= 0 && (bytes > (uint64_t)limit || held > (uint64_t)limit - bytes))
-            continue;
-        void *p = NULL;
-        status = e->device_alloc(bytes, &p);
-        if (status == BL_OK) {
-            lane->arena = p;
-            lane->arena_bytes = bytes;
-        }
-    }
+    if (dropped)
+        status = allocate(e, lane, bytes);
     pthread_mutex_unlock(&lock);
     return status;
 }

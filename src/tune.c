@@ -28,18 +28,19 @@ static const double model[MODELS] = {
 #include "tune.def"
 #undef RATE
 
-static double threshold[BL_IDS];
-static double cpu_rate[BL_IDS];
-static int64_t hopeless[BL_IDS]; /* shapes within this cost the CPU less than LATENCY */
+enum { FAST, REFERENCE, KINDS }; /* the program's LAPACK */
+static double cpu_rate[KINDS][BL_IDS];
+static int64_t hopeless[KINDS]
+                       [BL_IDS]; /* shapes within this cost the CPU less than LATENCY */
 static const int fast_from[BL_ROUTINES] = {
-#define T(name, flops, s, d, c, z, fast) fast,
+#define T(name, flops, fast_lapack, reference, chain) chain,
 #include "tune.def"
 #undef T
 };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* The rows of tune.def stand in the order of routines.def. */
-#define T(name, flops, s, d, c, z, fast) tune_##name,
+#define T(name, flops, fast_lapack, reference, chain) tune_##name,
 enum {
 #include "tune.def"
 };
@@ -55,7 +56,7 @@ double bl_flops(unsigned id, double m, double n, double r)
     double k = m < n ? m : n;
     (void)k;
     double count[] = {
-#define T(name, flops, s, d, c, z, fast) flops,
+#define T(name, flops, fast_lapack, reference, chain) flops,
 #include "tune.def"
 #undef T
     };
@@ -70,18 +71,18 @@ static double gpu_seconds(unsigned id, double m, double n, double nrhs)
     double in = a + (bl_reads(r, 'b') ? b : 0);
     double out = (bl_writes(r, 'a') ? a : 0) + (bl_writes(r, 'b') ? b : 0);
     return model[MODEL_LATENCY] + model[MODEL_COLUMN] * (m < n ? m : n) +
-           in / model[MODEL_LINK_IN] + out / model[MODEL_LINK_OUT] +
+           model[MODEL_PANEL] * m * n + in / model[MODEL_LINK_IN] +
+           out / model[MODEL_LINK_OUT] +
            bl_flops(id, m, n, nrhs) / rate[id % BL_PRECISIONS];
 }
 
-static void set_threshold(unsigned id, double n)
+static void set_threshold(int kind, unsigned id, double n)
 {
-    threshold[id] = n;
-    cpu_rate[id] = bl_flops(id, n, n, n) / gpu_seconds(id, n, n, n);
+    cpu_rate[kind][id] = bl_flops(id, n, n, n) / gpu_seconds(id, n, n, n);
     double size = 1;
-    while (bl_flops(id, size, size, size) / cpu_rate[id] < model[MODEL_LATENCY])
+    while (bl_flops(id, size, size, size) / cpu_rate[kind][id] < model[MODEL_LATENCY])
         size++;
-    hopeless[id] = (int64_t)size;
+    hopeless[kind][id] = (int64_t)size;
 }
 
 static void read_tune_file(const char *path)
@@ -108,7 +109,8 @@ static void read_tune_file(const char *path)
         if (items != 2 || id == BL_IDS || !(n >= 1 && n <= 1e9))
             bl_say("%s:%d ignored: a line is a routine and an n", path, number);
         else
-            set_threshold(id, n);
+            for (int kind = 0; kind < KINDS; kind++)
+                set_threshold(kind, id, n);
     }
     fclose(f);
 }
@@ -117,13 +119,26 @@ static void read_tune(void)
 {
     fenv_t env;
     feholdexcept(&env);
-    static const int built_in[BL_ROUTINES][BL_PRECISIONS] = {
-#define T(name, flops, s, d, c, z, fast) {s, d, c, z},
+#define N(s, d, c, z)                                                                    \
+    {                                                                                    \
+        s, d, c, z                                                                       \
+    }
+    static const int built_in[KINDS][BL_ROUTINES][BL_PRECISIONS] = {
+        {
+#define T(name, flops, fast_lapack, reference, chain) fast_lapack,
 #include "tune.def"
 #undef T
+        },
+        {
+#define T(name, flops, fast_lapack, reference, chain) reference,
+#include "tune.def"
+#undef T
+        },
     };
-    for (unsigned id = 0; id < BL_IDS; id++)
-        set_threshold(id, built_in[id / BL_PRECISIONS][id % BL_PRECISIONS]);
+    for (int kind = 0; kind < KINDS; kind++)
+        for (unsigned id = 0; id < BL_IDS; id++)
+            set_threshold(kind, id,
+                          built_in[kind][id / BL_PRECISIONS][id % BL_PRECISIONS]);
     const char *path = bl_option_text(BL_OPTION_TUNE);
     int saved = errno;
     if (path)
@@ -132,14 +147,15 @@ static void read_tune(void)
     errno = saved;
 }
 
-double bl_saving(const struct bl_call *c)
+double bl_saving(const struct bl_call *c, bool reference)
 {
     pthread_once(&once, read_tune);
     /* Below that no shape can win; this is the small call's quick way out. */
-    if (bl_max(bl_max(c->m, c->n), c->nrhs) < hopeless[c->id])
+    if (bl_max(bl_max(c->m, c->n), c->nrhs) < hopeless[reference][c->id])
         return 0;
     double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs;
-    return bl_flops(c->id, m, n, r) / cpu_rate[c->id] - gpu_seconds(c->id, m, n, r);
+    return bl_flops(c->id, m, n, r) / cpu_rate[reference][c->id] -
+           gpu_seconds(c->id, m, n, r);
 }
 
 enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c)

@@ -8,6 +8,8 @@
 #                 LAPACK's test programs, where the machine's own LAPACK is another
 #   MATRICES      how many matrices a precision the bit comparison takes (2000)
 #   SANITIZER=no  leave compute-sanitizer out
+#
+# Without --record it is one of make check's tests and says every case again.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 export SRC=${SRC:-$(dirname "$here")} BUILD=${BUILD:-$PWD}
@@ -40,19 +42,23 @@ wrap() { # NAME COMMAND...: a script of that name, for test/run
 }
 list=
 wrap device-compare "$(program compare)" "${MATRICES:-2000}"
-wrap device-batch "$(program batch)"
+# batch links the shim in, and so looks beside itself for the engine.
+engine=$BUILD/.libs/libbatchlapack_cuda.so
+wrap device-batch env BATCHLAPACK_ENGINE="$engine" "$(program batch)"
 wrap device-field-faults "$(program field_faults)" --heavy
 wrap device-xlintst bash "$here/xlintst.sh"
 wrap device-demo bash "$here/demo.sh"
 [ ! -x "$BUILD/test/device/manners" ] || wrap device-manners "$BUILD/test/device/manners"
 if [ "${SANITIZER:-yes}" = yes ] && command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck; do
-        wrap "device-$tool" bash "$here/device/sanitize.sh" $tool "$(program batch)"
+        wrap "device-$tool" env BATCHLAPACK_ENGINE="$engine" \
+            bash "$here/device/sanitize.sh" $tool "$(program batch)"
     done
 fi
 # shellcheck disable=SC2086
 bash "$here/run" $list | tee "$out/result"
 rc=${PIPESTATUS[0]}
+grep -hE '^(ok|not ok|skip) ' test/logs/*.log >"$out/cases"
 [ -z "${OUT:-}" ] || cp -r test/logs "$out/result" "$OUT/" 2>/dev/null
 if [ "${1:-}" = --record ] && [ "$rc" -eq 0 ]; then
     card=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)
@@ -60,4 +66,5 @@ if [ "${1:-}" = --record ] && [ "$rc" -eq 0 ]; then
         >"$SRC/test/device-record"
     [ -z "${OUT:-}" ] || cp "$SRC/test/device-record" "$OUT/"
 fi
+[ "${1:-}" = --record ] || cat "$out/cases"
 exit "$rc"

@@ -116,8 +116,9 @@ static struct problem make(unsigned id, int32_t n, int32_t nrhs)
     return p;
 }
 
-static void destroy(struct problem *p)
+static void destroy(struct problem *p, void *expected)
 {
+    free(expected);
     for (int i = 0; i < ARRAYS; i++) {
         free(p->start[i]);
         free(p->now[i]);
@@ -205,8 +206,7 @@ static void each_step(unsigned id, enum bl_status status)
     snprintf(name, sizeof name, "fault-%c%s-%s", bl_prefix(id), bl_row(id)->name,
              status == BL_NOMEM ? "memory" : "device");
     say(!*why, name, why);
-    free(expected);
-    destroy(&p);
+    destroy(&p, expected);
 }
 
 /* The allocations of the first call fail too: each in a process whose lane is still
@@ -225,7 +225,9 @@ static int first_call(int s)
     bool right = same(&p, expected) && c.faults == 1 && c.problems == 0;
     call(&p, BATCHLAPACK_MODE_GPU);
     read_counts(&c);
-    return right && same(&p, expected) && c.problems == 1 ? 0 : 1;
+    right = right && same(&p, expected) && c.problems == 1;
+    destroy(&p, expected);
+    return right ? 0 : 1;
 }
 
 /* ---- a result larger than a slot ---- */
@@ -244,9 +246,9 @@ static int large(int s, int at)
     set(&order);
     call(&p, BATCHLAPACK_MODE_GPU);
     read_counts(&c);
-    if (!same(&p, expected))
-        return 2;
-    return c.faults ? 0 : 9;
+    bool right = same(&p, expected);
+    destroy(&p, expected);
+    return !right ? 2 : c.faults ? 0 : 9;
 }
 
 /* ---- others ---- */
@@ -264,6 +266,7 @@ static void lost_launch(void)
     say(same(&p, expected), "fault-launch-without-effect", "wrong data");
     set(&none);
     call(&p, BATCHLAPACK_MODE_GPU);
+    destroy(&p, expected);
 }
 
 /* Every launch fails: three calls try, the others no longer do. */
@@ -283,6 +286,7 @@ static int switch_off(void)
             return 1;
     }
     read_counts(&c);
+    destroy(&p, expected);
     return c.faults == 3 ? 0 : 2;
 }
 

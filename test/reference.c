@@ -15,29 +15,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arguments.h"
 #include "reference.h"
 
 /* ---- the table ---- */
 
-static const char *const letters[BL_ROUTINES] = {
-#define R_SDCZ(name, NAME, nargs, args) args,
-#include "routines.def"
-#undef R_SDCZ
-};
 static const char *const names[BL_ROUTINES][BL_PRECISIONS] = {
 #define R_SDCZ(name, NAME, nargs, args) {"s" #name, "d" #name, "c" #name, "z" #name},
 #include "routines.def"
 #undef R_SDCZ
 };
 
-const char *routine_args(enum bl_routine_id r)
-{
-    return letters[r];
-}
-
 bool routine_has(enum bl_routine_id r, char letter)
 {
-    return strchr(letters[r], letter) != NULL;
+    return strchr(bl_routines[r].args, letter) != NULL;
 }
 
 const char *routine_name(enum bl_routine_id r, enum bl_precision p)
@@ -47,108 +38,43 @@ const char *routine_name(enum bl_routine_id r, enum bl_precision p)
 
 /* ---- calls ---- */
 
-typedef void fn(void);
-#define MAX_ARGS 12
-
-/* A hidden length for each option character; a routine with fewer ignores the rest. */
-#define P1 void *
-#define P5 P1, P1, P1, P1, P1
-#define AS(...) ((void (*)(__VA_ARGS__, size_t, size_t))f)
-#define LENGTHS (size_t)1, (size_t)1
-
-static void call_packed(fn *f, size_t count, void **v)
+static void call_by_letters(bl_fn *f, struct call *c)
 {
-    switch (count) {
-    case 5:
-        AS(P5)(v[0], v[1], v[2], v[3], v[4], LENGTHS);
-        break;
-    case 6:
-        AS(P5, P1)(v[0], v[1], v[2], v[3], v[4], v[5], LENGTHS);
-        break;
-    case 7:
-        AS(P5, P1, P1)(v[0], v[1], v[2], v[3], v[4], v[5], v[6], LENGTHS);
-        break;
-    case 8:
-        AS(P5, P1, P1, P1)(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], LENGTHS);
-        break;
-    case 9:
-        AS(P5, P1, P1, P1, P1)
-        (v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], LENGTHS);
-        break;
-    default:
-        abort(); /* a row of routines.def with an argument count not listed here */
+    unsigned id = bl_id(c->routine, c->precision);
+    struct arguments x = {.m = c->m,
+                          .n = c->n,
+                          .nrhs = c->nrhs,
+                          .lda = c->lda,
+                          .ldb = c->ldb,
+                          .lwork = c->lwork,
+                          .info = c->info,
+                          .a = c->a,
+                          .b = c->b,
+                          .ipiv = c->ipiv,
+                          .work = c->work};
+    pack_arguments(&x, id);
+    for (unsigned k = 0; k < x.count; k++) {
+        const char letter = bl_row(id)->args[k];
+        if (letter == 'u' || letter == 't')
+            x.v[k] = (void *)(uintptr_t)(letter == 'u' ? c->uplo : c->trans);
     }
+    bl_call_lapack(f, x.count, x.v);
+    c->info = x.info;
 }
 
-static void call_by_letters(fn *f, struct call *c)
-{
-    void *v[MAX_ARGS];
-    size_t count = 0;
-    char matrix = 0;
-    for (const char *l = letters[c->routine]; *l; l++) {
-        void *p = NULL;
-        switch (*l) {
-        case 'm':
-            p = &c->m;
-            break;
-        case 'n':
-            p = &c->n;
-            break;
-        case 'r':
-            p = &c->nrhs;
-            break;
-        case 'u':
-            p = (void *)(uintptr_t)c->uplo;
-            break;
-        case 't':
-            p = (void *)(uintptr_t)c->trans;
-            break;
-        case 'a':
-        case 'A':
-            p = c->a;
-            matrix = 'a';
-            break;
-        case 'B':
-            p = c->b;
-            matrix = 'b';
-            break;
-        case 'l':
-            p = matrix == 'a' ? &c->lda : &c->ldb;
-            break;
-        case 'p':
-        case 'P':
-            p = c->ipiv;
-            break;
-        case 'W':
-            p = c->work;
-            break;
-        case 'q':
-            p = &c->lwork;
-            break;
-        case 'i':
-            p = &c->info;
-            break;
-        default:
-            abort(); /* a letter of routines.def not listed here */
-        }
-        v[count++] = p;
-    }
-    call_packed(f, count, v);
-}
-
-static fn *find(void *handle, enum bl_routine_id r, enum bl_precision p)
+static bl_fn *find(void *handle, enum bl_routine_id r, enum bl_precision p)
 {
     char symbol[32];
     snprintf(symbol, sizeof symbol, "%s_", names[r][p]);
     void *found = dlsym(handle, symbol);
-    fn *f = NULL;
+    bl_fn *f = NULL;
     memcpy(&f, &found, sizeof f);
     return f;
 }
 
 void entry_call(struct call *c)
 {
-    fn *f = find(RTLD_DEFAULT, c->routine, c->precision);
+    bl_fn *f = find(RTLD_DEFAULT, c->routine, c->precision);
     if (!f) {
         verdict("no such symbol in the process", "%s", names[c->routine][c->precision]);
         exit(1);
@@ -158,7 +84,7 @@ void entry_call(struct call *c)
 
 /* ---- netlib ---- */
 
-static fn *netlib[BL_ROUTINES][BL_PRECISIONS];
+static bl_fn *netlib[BL_ROUTINES][BL_PRECISIONS];
 
 void reference_call(struct call *c)
 {
@@ -300,6 +226,39 @@ int64_t touched(const struct matrix *got, const struct matrix *before, char tria
                 describe(first, size, i, j, g, b, got->precision, "untouched it was");
         }
     }
+    return count;
+}
+
+static bool same_unless_finite(const char *x, const char *y, bool wide)
+{
+    double a, b;
+    float f, g;
+    memcpy(&f, x, 4);
+    memcpy(&g, y, 4);
+    a = (double)f;
+    b = (double)g;
+    if (wide) {
+        memcpy(&a, x, 8);
+        memcpy(&b, y, 8);
+    }
+    return (isfinite(a) && isfinite(b)) || same_part(x, y, wide, false);
+}
+
+int64_t misplaced(const struct matrix *got, const struct matrix *want, char *first,
+                  size_t size)
+{
+    int64_t count = 0;
+    enum bl_precision p = got->precision;
+    bool wide = is_double(p);
+    for (int64_t j = 0; j < got->cols; j++)
+        for (int64_t i = 0; i < got->rows; i++) {
+            const char *g = matrix_at(got, i, j), *w = matrix_at(want, i, j);
+            bool good = same_unless_finite(g, w, wide);
+            if (is_complex(p) && good)
+                good = same_unless_finite(g + (wide ? 8 : 4), w + (wide ? 8 : 4), wide);
+            if (!good && count++ == 0)
+                describe(first, size, i, j, g, w, p, "netlib's is");
+        }
     return count;
 }
 

@@ -17,7 +17,6 @@ struct call {
     int32_t info;
 };
 
-const char *routine_args(enum bl_routine_id r); /* the letters of its row */
 bool routine_has(enum bl_routine_id r, char letter);
 const char *routine_name(enum bl_routine_id r, enum bl_precision p); /* "dgetrf" */
 
@@ -42,6 +41,10 @@ int64_t differing(const struct matrix *got, const struct matrix *want, char tria
 /* Bytes outside the triangle (0: outside rows x cols) that are not as they were. */
 int64_t touched(const struct matrix *got, const struct matrix *before, char triangle,
                 char *first, size_t size);
+
+/* Elements that are NaN or infinite on one side only, or other infinities. */
+int64_t misplaced(const struct matrix *got, const struct matrix *want, char *first,
+                  size_t size);
 
 bool holds_negative_zero(const struct matrix *a, char triangle);
 bool is_finite(const struct matrix *a, char triangle);
