@@ -3,7 +3,7 @@
  * around the limits of a grid, batches larger than a slot; and the batched faults of the
  * field.
  *
- *     batch [--heavy | --small]
+ *     batch [--heavy | --small | --tiny]
  *
  * Links libshim and calls bl_pipeline() with the engine that BATCHLAPACK_ENGINE names or
  * that lies beside the program. With the mock engine, device memory is also made to run
@@ -23,7 +23,7 @@
 #include "reference.h"
 
 static const struct bl_engine *engine;
-static bool heavy, small; /* small: few sizes, for tools that slow everything down */
+static bool heavy, small, tiny; /* few sizes, for tools that slow everything down */
 static void (*mock_order)(const struct mock_order *order); /* NULL: another engine */
 static void (*mock_counted)(struct mock_counts *counts);
 
@@ -454,11 +454,13 @@ static void sizes(int64_t item, void *data)
         int64_t n = step <= LARGEST ? step : step == LARGEST + 1 ? 150 : 301;
         if (small && n != 2 && n != 7 && n != 17 && n != 33 && n != 65 && n != 150)
             continue;
+        if (tiny && n != 7 && n != 65)
+            continue;
         s.n = n;
         vary(&s, &r);
         s.count = n <= 4 && !small ? 1000 : (int64_t[]){1, 2, 31}[n % 3];
         if (n > LARGEST || small)
-            s.count = n % 2 + 1;
+            s.count = tiny ? 1 : n % 2 + 1;
         new_problems(&s, s.count < MOST_INPUTS ? s.count : MOST_INPUTS);
         bool hermitian = routine_has(s.routine, 'u');
         for (int64_t k = 0; k < s.inputs; k++)
@@ -870,7 +872,8 @@ static void find_mock(void)
 int main(int argc, char **argv)
 {
     heavy = argc > 1 && strcmp(argv[1], "--heavy") == 0;
-    small = argc > 1 && strcmp(argv[1], "--small") == 0;
+    tiny = argc > 1 && strcmp(argv[1], "--tiny") == 0;
+    small = tiny || (argc > 1 && strcmp(argv[1], "--small") == 0);
     if (!reference_open())
         return 0;
     enum bl_reason why = BL_REASONS;
