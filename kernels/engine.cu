@@ -36,6 +36,12 @@ struct {
     CUcontext context;
     CUresult (*push)(CUcontext);
     CUresult (*pop)(CUcontext *);
+    CUresult (*retain)(CUcontext *, CUdevice);
+    CUresult (*release)(CUdevice);
+    CUresult (*state)(CUdevice, unsigned *, int *);
+    CUresult (*identify)(CUcontext, unsigned long long *);
+    CUdevice handle;
+    unsigned long long identity; /* of the context, as the driver counts them */
     int ordinal;
     int processors;   /* multiprocessors */
     bool cooperative; /* whether the blocks of a launch can wait for each other */
@@ -87,6 +93,24 @@ enum bl_status settle(cudaError_t error)
     return status_of(error);
 }
 
+/* A program that resets the device takes its primary context away, ours too. The handle
+ * must then not be used again, nor must our runtime, even if there is a new context. */
+bool context_lives()
+{
+    unsigned flags;
+    int active = 0;
+    CUcontext now;
+    unsigned long long identity = 0;
+    if (!device.state || device.state(device.handle, &flags, &active) != CUDA_SUCCESS ||
+        !active || device.retain(&now, device.handle) != CUDA_SUCCESS)
+        return false;
+    bool same = now == device.context &&
+                device.identify(now, &identity) == CUDA_SUCCESS &&
+                identity == device.identity;
+    device.release(device.handle);
+    return same;
+}
+
 /* Inside one, the device's primary context is current and a stream capture by the program
  * does not forbid our calls. */
 class Visit
@@ -95,7 +119,7 @@ class Visit
     Visit()
     {
         mode = cudaStreamCaptureModeRelaxed;
-        entered = device.push && device.push(device.context) == CUDA_SUCCESS;
+        entered = context_lives() && device.push(device.context) == CUDA_SUCCESS;
         if (entered)
             exchanged = settle(cudaThreadExchangeStreamCaptureMode(&mode)) == BL_OK;
     }
@@ -156,18 +180,21 @@ enum bl_status open_device(int ordinal, struct bl_device *out, char *why, size_t
                                            : cudaGetErrorString(error));
     ordinal = (ordinal % count + count) % count;
 
-    CUresult (*retain)(CUcontext *, CUdevice) = nullptr;
     CUresult (*get)(CUdevice *, int) = nullptr;
-    CUresult (*push)(CUcontext) = nullptr;
-    CUdevice handle;
+    CUresult (*state)(CUdevice, unsigned *, int *) = nullptr;
     if (!find_driver_function("cuDeviceGet", &get) ||
-        !find_driver_function("cuDevicePrimaryCtxRetain", &retain) ||
-        !find_driver_function("cuCtxPushCurrent", &push) ||
+        !find_driver_function("cuDevicePrimaryCtxRetain", &device.retain) ||
+        !find_driver_function("cuDevicePrimaryCtxRelease", &device.release) ||
+        !find_driver_function("cuDevicePrimaryCtxGetState", &state) ||
+        !find_driver_function("cuCtxGetId", &device.identify) ||
+        !find_driver_function("cuCtxPushCurrent", &device.push) ||
         !find_driver_function("cuCtxPopCurrent", &device.pop))
         return refuse(why, len, "CUDA driver", "too old");
-    CUresult result = get(&handle, ordinal);
+    CUresult result = get(&device.handle, ordinal);
     if (result == CUDA_SUCCESS)
-        result = retain(&device.context, handle);
+        result = device.retain(&device.context, device.handle);
+    if (result == CUDA_SUCCESS)
+        result = device.identify(device.context, &device.identity);
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
         refuse(why, len, "CUDA context", "out of device memory");
         return BL_NOMEM;
@@ -175,7 +202,7 @@ enum bl_status open_device(int ordinal, struct bl_device *out, char *why, size_t
     if (result != CUDA_SUCCESS)
         return refuse(why, len, "CUDA context", "the device can not be used");
     device.ordinal = ordinal;
-    device.push = push;
+    device.state = state; /* from here on calls are let in */
 
     Visit visit;
     cudaFuncAttributes attributes;
@@ -192,6 +219,7 @@ enum bl_status open_device(int ordinal, struct bl_device *out, char *why, size_t
     memset(out, 0, sizeof *out);
     snprintf(out->name, sizeof out->name, "%.127s", properties.name);
     out->ordinal = ordinal;
+    out->devices = count;
     out->capability = 10 * properties.major + properties.minor;
     out->memory = properties.totalGlobalMem;
     return BL_OK;

@@ -110,8 +110,9 @@ struct bl_config {
     _Atomic bool ready;
     int64_t number[BL_OPTIONS];   /* alternatives and counts; -1 unset */
     const char *text[BL_OPTIONS]; /* text; NULL unset */
-    bool excluded;                /* this program is in EXCLUDE */
-    bool counted;                 /* calls are counted and timed */
+    int64_t local_ranks; /* processes of this MPI job on this node, 1 without MPI */
+    bool excluded;       /* this program is in EXCLUDE */
+    bool counted;        /* calls are counted and timed */
 };
 extern struct bl_config bl_the_config;
 void bl_read_config(void);
@@ -155,6 +156,8 @@ enum bl_reason {
 const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason *why);
 enum bl_reason bl_engine_failed(enum bl_status status); /* counts; may switch off */
 void bl_engine_succeeded(void);
+const struct bl_engine *bl_engine_now(void); /* if it is up and may be used, else NULL */
+uint64_t bl_memory_limit(void); /* bytes of device memory this process may hold */
 const struct bl_device *bl_engine_device(void); /* NULL before it started */
 const char *bl_engine_why(void);                /* why there is none */
 
@@ -168,6 +171,12 @@ struct bl_traffic {
 enum bl_status bl_pipeline(const struct bl_engine *engine, const struct bl_job *host,
                            int64_t *done, struct bl_traffic *traffic);
 void bl_pipeline_after_fork(void);
+
+/* Device and pinned memory that no call has used for this many calls of the process is
+ * given back. Callers look at the flag first. */
+#define BL_IDLE_CALLS 1000
+extern _Atomic bool bl_lanes_hold_memory;
+void bl_pipeline_count_call(void);
 #define BL_SLOT_BYTES ((size_t)64 << 20)
 
 /* ---- what happened (stats.c) ------------------------------------------------------ */

@@ -143,19 +143,22 @@ static bool parse(enum bl_option o, const char *value)
     return config.text[o] != NULL;
 }
 
-/* The launcher's environment says which process of this node we are: one GPU each. */
-static int64_t local_rank(void)
+/* What an MPI launcher says in one of these variables, each its own dialect. */
+static int64_t launcher_says(const char *const names[], size_t count, int64_t preset)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
-                                        "SLURM_LOCALID"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < count; i++) {
         const char *value = getenv(names[i]);
-        int64_t rank;
-        if (value && number(value, false, &rank))
-            return rank;
+        int64_t n;
+        if (value && number(value, false, &n))
+            return n;
     }
-    return 0;
+    return preset;
 }
+
+static const char *const local_rank[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                         "SLURM_LOCALID"};
+static const char *const local_size[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+                                         "SLURM_NTASKS_PER_NODE"};
 
 static bool listed(const char *names)
 {
@@ -193,8 +196,9 @@ static void read_environment(void)
         else if (!parse((enum bl_option)o, name + n + 1))
             bl_say("option %s ignored: it takes %s", *e, options[o].values);
     }
-    if (config.number[BL_OPTION_DEVICE] < 0)
-        config.number[BL_OPTION_DEVICE] = local_rank();
+    if (config.number[BL_OPTION_DEVICE] < 0) /* one GPU a process of the node */
+        config.number[BL_OPTION_DEVICE] = launcher_says(local_rank, 3, 0);
+    config.local_ranks = launcher_says(local_size, 3, 1);
     config.excluded = listed(config.text[BL_OPTION_EXCLUDE]);
     config.counted = config.number[BL_OPTION_REPORT] || config.number[BL_OPTION_VERBOSE];
     atomic_store_explicit(&config.ready, true, memory_order_release);

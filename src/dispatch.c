@@ -176,6 +176,8 @@ void bl_dispatch(unsigned id, unsigned spelling, void **v, const void *caller)
         bl_forward(t, id, spelling, v);
         return;
     }
+    if (atomic_load_explicit(&bl_lanes_hold_memory, memory_order_relaxed))
+        bl_pipeline_count_call();
     bl_decode(&c, id, spelling & BL_WIDE, v);
     outer(&c, spelling, v, t);
 }

@@ -5,6 +5,7 @@
  * the caller's data.
  */
 #include <dlfcn.h>
+#include <fenv.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -36,6 +37,23 @@ const struct bl_device *bl_engine_device(void)
 const char *bl_engine_why(void)
 {
     return reason;
+}
+
+const struct bl_engine *bl_engine_now(void)
+{
+    return atomic_load_explicit(&state, memory_order_acquire) == READY ? engine : NULL;
+}
+
+/* The option, or what the device has, shared out among the processes of this node that
+ * the MPI launcher says there are. */
+uint64_t bl_memory_limit(void)
+{
+    int64_t limit = bl_option(BL_OPTION_MEMORY);
+    if (limit >= 0)
+        return (uint64_t)limit;
+    int64_t devices = bl_max(device.devices, 1);
+    int64_t sharing = (bl_config()->local_ranks + devices - 1) / devices;
+    return sharing > 1 ? device.memory / 10 * 9 / (uint64_t)sharing : UINT64_MAX;
 }
 
 /* At exit the CUDA driver goes first; a later call (from another exit handler) must find
@@ -84,13 +102,16 @@ static bool start(void)
     pthread_attr_t attr;
     pthread_t thread;
     sigset_t all, before;
+    fenv_t env;
     bool loaded = false;
+    feholdexcept(&env); /* a new thread inherits traps */
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, (size_t)8 << 20);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = pthread_create(&thread, &attr, load_on_own_stack, &loaded);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    fesetenv(&env);
     pthread_attr_destroy(&attr);
     if (failed) {
         snprintf(reason, sizeof reason, "no thread to start it: %s", strerror(failed));

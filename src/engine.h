@@ -78,6 +78,7 @@ struct bl_job {
 struct bl_device {
     char name[128];
     int ordinal;     /* which device it is, as the driver counts them */
+    int devices;     /* how many the driver counts */
     int capability;  /* 90 for sm_90; 0 where there is none */
     uint64_t memory; /* bytes on the device */
 };

@@ -24,11 +24,15 @@
 
 struct lane {
     bool taken;
+    bool used;   /* since release_idle() last looked */
+    size_t most; /* largest arena needed since then */
     void *queue;
     char *arena, *slot[SLOTS];
     size_t arena_bytes, slot_bytes;
 };
 static struct lane lanes[LANES];
+_Atomic bool bl_lanes_hold_memory;
+static _Atomic unsigned calls; /* of any kind, since release_idle() last looked */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t given_back = PTHREAD_COND_INITIALIZER;
 
@@ -38,6 +42,7 @@ void bl_pipeline_after_fork(void)
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&given_back, NULL);
     memset(lanes, 0, sizeof lanes);
+    atomic_store(&bl_lanes_hold_memory, false);
 }
 
 static struct lane *take_lane(void)
@@ -73,13 +78,53 @@ static void drop_arena(const struct bl_engine *e, struct lane *lane)
     lane->arena_bytes = 0;
 }
 
+static void drop_slots(const struct bl_engine *e, struct lane *lane)
+{
+    for (int s = 0; s < SLOTS; s++) {
+        if (lane->slot[s])
+            e->host_free(lane->slot[s]);
+        lane->slot[s] = NULL;
+    }
+    lane->slot_bytes = 0;
+}
+
+/* Give up what no call has needed for BL_IDLE_CALLS calls: all of a lane that was not
+ * used, and an arena more than twice as large as what its calls asked for. */
+static void release_idle(const struct bl_engine *e)
+{
+    bool holds = false;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < LANES; i++) {
+        struct lane *lane = &lanes[i];
+        if (!lane->taken && !lane->used)
+            drop_slots(e, lane);
+        if (!lane->taken && (!lane->used || lane->arena_bytes / 2 > lane->most))
+            drop_arena(e, lane);
+        lane->used = lane->taken;
+        lane->most = lane->taken ? lane->arena_bytes : 0;
+        holds |= lane->arena != NULL || lane->slot_bytes;
+    }
+    atomic_store(&bl_lanes_hold_memory, holds);
+    pthread_mutex_unlock(&lock);
+}
+
+void bl_pipeline_count_call(void)
+{
+    if (atomic_fetch_add(&calls, 1) + 1 < BL_IDLE_CALLS)
+        return;
+    const struct bl_engine *e = bl_engine_now();
+    atomic_store(&calls, 0);
+    if (e)
+        release_idle(e);
+}
+
 static enum bl_status allocate(const struct bl_engine *e, struct lane *lane, size_t bytes)
 {
-    int64_t limit = bl_option(BL_OPTION_MEMORY);
+    uint64_t limit = bl_memory_limit();
     uint64_t held = bytes;
     for (int i = 0; i < LANES; i++)
         held += lanes[i].arena_bytes;
-    if (limit >= 0 && held > (uint64_t)limit)
+    if (held > limit)
         return BL_NOMEM;
     void *p = NULL;
     enum bl_status status = e->device_alloc(bytes, &p);
@@ -95,6 +140,9 @@ static enum bl_status allocate(const struct bl_engine *e, struct lane *lane, siz
 static enum bl_status need_arena(const struct bl_engine *e, struct lane *lane,
                                  size_t bytes)
 {
+    lane->used = true;
+    lane->most = bl_max(lane->most, bytes);
+    atomic_store_explicit(&bl_lanes_hold_memory, true, memory_order_relaxed);
     if (lane->arena_bytes >= bytes)
         return BL_OK;
     pthread_mutex_lock(&lock);
@@ -121,12 +169,7 @@ static enum bl_status need_slots(const struct bl_engine *e, struct lane *lane,
     if (lane->slot_bytes >= size)
         return BL_OK;
     enum bl_status status = BL_OK;
-    for (int s = 0; s < SLOTS; s++) {
-        if (lane->slot[s])
-            e->host_free(lane->slot[s]);
-        lane->slot[s] = NULL;
-    }
-    lane->slot_bytes = 0;
+    drop_slots(e, lane);
     for (int s = 0; s < SLOTS && status == BL_OK; s++) {
         void *p = NULL;
         status = e->host_alloc(size, &p);

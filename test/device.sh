@@ -48,6 +48,7 @@ wrap device-batch env BATCHLAPACK_ENGINE="$engine" "$(program batch)"
 wrap device-field-faults "$(program field_faults)" --heavy
 wrap device-xlintst bash "$here/xlintst.sh"
 wrap device-demo bash "$here/demo.sh"
+wrap device-crowd bash "$here/device/crowd.sh"
 [ ! -x "$BUILD/test/device/manners" ] || wrap device-manners "$BUILD/test/device/manners"
 if [ "${SANITIZER:-yes}" = yes ] && command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck; do

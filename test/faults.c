@@ -290,7 +290,42 @@ static int switch_off(void)
     return c.faults == 3 ? 0 : 2;
 }
 
-/* ---- running ---- */
+/* Memory that BL_IDLE_CALLS calls did not need is given back, and taken again. */
+static int idle(void)
+{
+    struct problem p = make(bl_id(BL_GESV, BL_D), 90, 4);
+    struct mock_counts first, later, again;
+    size_t bytes;
+    call(&p, BATCHLAPACK_MODE_CPU);
+    void *expected = snapshot(&p, &bytes);
+    call(&p, BATCHLAPACK_MODE_GPU);
+    read_counts(&first);
+    for (int i = 0; i < 2 * BL_IDLE_CALLS; i++)
+        call(&p, BATCHLAPACK_MODE_CPU);
+    read_counts(&later);
+    call(&p, BATCHLAPACK_MODE_GPU);
+    read_counts(&again);
+    bool right = same(&p, expected) && again.problems == 2;
+    destroy(&p, expected);
+    return right && first.held > 0 && later.held == 0 && again.held > 0 ? 0 : 1;
+}
+
+/* Memory limits: this call does not fit. */
+static int limited(void)
+{
+    struct problem p = make(bl_id(BL_GESV, BL_D), 90, 4);
+    struct mock_counts c;
+    size_t bytes;
+    call(&p, BATCHLAPACK_MODE_CPU);
+    void *expected = snapshot(&p, &bytes);
+    call(&p, BATCHLAPACK_MODE_GPU);
+    read_counts(&c);
+    bool right = same(&p, expected) && c.problems == 0 && c.held == 0;
+    destroy(&p, expected);
+    return right ? 0 : 1;
+}
+
+/* ---- running ----  */
 
 /* The controls of the engine that the library will load. */
 static void find_mock(void)
@@ -352,6 +387,10 @@ int main(int argc, char **argv)
             return first_call(s);
         if (strcmp(argv[1], "off") == 0)
             return switch_off();
+        if (strcmp(argv[1], "idle") == 0)
+            return idle();
+        if (strcmp(argv[1], "limited") == 0)
+            return limited();
         for (unsigned r = 0; r < BL_ROUTINES; r++) /* "some": for slow tools */
             each_step(bl_id(r, r % BL_PRECISIONS), BL_FAULT);
         return failures != 0;
@@ -368,6 +407,15 @@ int main(int argc, char **argv)
     lost_launch();
     say(child(argv[0], "off", 0, 0, false) == 0, "fault-repeated-switches-off",
         "wrong data, or the engine was asked too often");
+    say(child(argv[0], "idle", 0, 0, false) == 0, "idle-memory-given-back",
+        "wrong data, or memory kept or not taken again");
+    setenv("BATCHLAPACK_MEMORY", "20K", 1);
+    say(child(argv[0], "limited", 0, 0, false) == 0, "memory-limit", "exceeded");
+    unsetenv("BATCHLAPACK_MEMORY");
+    setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "1000000", 1);
+    say(child(argv[0], "limited", 0, 0, false) == 0, "memory-shared-by-ranks",
+        "a rank took more than its part");
+    unsetenv("OMPI_COMM_WORLD_LOCAL_SIZE");
     large_results(argv[0]);
     return failures != 0;
 }

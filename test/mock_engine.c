@@ -27,7 +27,6 @@ static const char *const steps[MOCK_STEPS] = {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mock_order order = {.step = MOCK_STEPS};
 static struct mock_counts counts;
-static uint64_t held;
 
 BL_EXPORT void mock_set(const struct mock_order *o)
 {
@@ -253,11 +252,9 @@ static enum bl_status allocate(enum mock_step s, bool device, size_t bytes, void
     if (status != BL_OK)
         return status;
     pthread_mutex_lock(&lock);
-    bool full = device && order.memory && held + bytes > order.memory;
-    if (!full && device) {
-        held += bytes;
-        counts.most_held = held > counts.most_held ? held : counts.most_held;
-    }
+    bool full = device && order.memory && counts.held + bytes > order.memory;
+    if (!full && device)
+        counts.held += bytes;
     pthread_mutex_unlock(&lock);
     char *block = full ? NULL : aligned_alloc(HEADER, HEADER + ((bytes + 255) & ~255ul));
     if (!block)
@@ -275,7 +272,7 @@ static void release(void *p, bool device)
     memset(p, POISON, bytes);
     pthread_mutex_lock(&lock);
     if (device)
-        held -= bytes;
+        counts.held -= bytes;
     pthread_mutex_unlock(&lock);
     free(block);
 }
@@ -330,6 +327,7 @@ static enum bl_status open_engine(int ordinal, struct bl_device *device, char *w
     order_from_environment();
     snprintf(device->name, sizeof device->name, "mock device (netlib in host memory)");
     device->ordinal = ordinal;
+    device->devices = 1;
     device->memory = (uint64_t)1 << 34;
     return BL_OK;
 }

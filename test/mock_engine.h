@@ -26,8 +26,9 @@ struct mock_order {
 };
 
 struct mock_counts {
-    uint64_t step[MOCK_STEPS];            /* since mock_set */
-    uint64_t faults, problems, most_held; /* since the start */
+    uint64_t step[MOCK_STEPS]; /* since mock_set */
+    uint64_t faults, problems; /* since the start */
+    uint64_t held;             /* device memory now, bytes */
 };
 
 void mock_set(const struct mock_order *order);

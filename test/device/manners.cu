@@ -26,7 +26,8 @@ static void say(bool ok, const char *name)
 static bool right(int n, unsigned seed)
 {
     size_t count = (size_t)n * n;
-    double *a = (double *)malloc(count * sizeof *a), *b = (double *)malloc(count * sizeof *b);
+    double *a = (double *)malloc(count * sizeof *a),
+           *b = (double *)malloc(count * sizeof *b);
     int *p = (int *)malloc(2 * n * sizeof *p), info[2];
     for (size_t k = 0; k < count; k++)
         a[k] = b[k] = (double)((seed = seed * 1664525u + 1013904223u) >> 8) - 8e6;
@@ -89,6 +90,8 @@ static bool in_thread(void *(*f)(void *), size_t stack)
 int main(void)
 {
     int devices = 0, device = -1;
+    setvbuf(stdout, NULL, _IOLBF,
+            0); /* what was seen is said even if the next step dies */
     /* The very first call, so the engine's start-up too, from a 256 KB stack. */
     say(in_thread(small_call, 256 << 10), "first-call-from-a-small-stack");
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
@@ -135,5 +138,12 @@ int main(void)
     printf("# device memory taken by 500 threads: %.1f MB\n",
            ((double)before - (double)free_memory()) * 1e-6);
     say(cudaDeviceSynchronize() == cudaSuccess, "context-still-good");
+
+    /* The program takes the context away: our engine is gone, its calls are not. */
+    cudaDeviceReset();
+    ok = right(200, 8) && right(70, 9);
+    say(ok, "after-device-reset");
+    say(cudaMalloc(&mine, 1 << 20) == cudaSuccess && cudaFree(mine) == cudaSuccess,
+        "device-reset-was-the-programs");
     return failures != 0;
 }
