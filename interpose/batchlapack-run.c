@@ -108,12 +108,13 @@ static int set_option(const char *argument)
         return complain(2, "unknown option %s (--help lists them)", argument);
     const char *values = options[o].values, *value = name + n + 1;
     if (!name[n]) {
-        if (strcmp(values, "0|1") != 0)
+        if (strncmp(values, "0|1", 3) != 0)
             return complain(2, "option %s needs a value: %s=%s", argument, argument,
                             values);
         value = "1";
     }
-    if (!*value || (strchr(values, '|') && !among(values, value)))
+    if (!*value ||
+        (strchr(values, '|') && !among(values, value) && !among(values, "FILE")))
         return complain(2, "option %s: the value must be %s", argument, values);
     return setenv(join("BATCHLAPACK_", options[o].name, ""), value, 1)
                ? complain(2, "%s", strerror(errno))

@@ -18,16 +18,12 @@
 #define PARAMS_8 PARAMS_7, void *h
 #define PARAMS_9 PARAMS_8, void *i
 #define PARAMS_10 PARAMS_9, void *j
-#define PARAMS_11 PARAMS_10, void *k
-#define PARAMS_12 PARAMS_11, void *l
 #define PACK_5 a, b, c, d, e
 #define PACK_6 PACK_5, f
 #define PACK_7 PACK_6, g
 #define PACK_8 PACK_7, h
 #define PACK_9 PACK_8, i
 #define PACK_10 PACK_9, j
-#define PACK_11 PACK_10, k
-#define PACK_12 PACK_11, l
 
 #define ENTRY(symbol, NAME, P, spelling, nargs)                                          \
     BL_EXPORT void symbol(PARAMS_##nargs);                                               \

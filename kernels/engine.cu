@@ -255,17 +255,6 @@ enum bl_status host_free(void *p)
     BL_VISIT(cudaFreeHost(p));
 }
 
-enum bl_status device_available(uint64_t *bytes)
-{
-    size_t available = 0, total = 0;
-    Visit visit;
-    if (!visit)
-        return BL_LOST;
-    enum bl_status status = settle(cudaMemGetInfo(&available, &total));
-    *bytes = available;
-    return status;
-}
-
 enum bl_status copy_in(void *queue, void *d, const void *h, size_t bytes)
 {
     BL_VISIT(cudaMemcpyAsync(d, h, bytes, cudaMemcpyHostToDevice, (cudaStream_t)queue));
@@ -439,21 +428,12 @@ enum bl_status run(const struct bl_job *job, void *queue)
 } // namespace bl
 
 extern "C" __attribute__((visibility("default"))) const struct bl_engine bl_engine = {
-    BL_ENGINE_ABI,
-    sizeof(struct bl_engine),
-    "cuda",
-    bl::open_device,
-    bl::queue_open,
-    bl::queue_close,
-    bl::device_alloc,
-    bl::device_free,
-    bl::host_alloc,
-    bl::host_free,
-    bl::device_available,
-    bl::copy_in,
-    bl::copy_out,
-    bl::workspace,
-    bl::run,
-    bl::wait_for,
-    bl::memory_kind,
+    BL_ENGINE_ABI,    sizeof(struct bl_engine),
+    "cuda",           bl::open_device,
+    bl::queue_open,   bl::queue_close,
+    bl::device_alloc, bl::device_free,
+    bl::host_alloc,   bl::host_free,
+    bl::copy_in,      bl::copy_out,
+    bl::workspace,    bl::run,
+    bl::wait_for,     bl::memory_kind,
 };

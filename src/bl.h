@@ -7,6 +7,7 @@
 #ifndef BL_H
 #define BL_H
 
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +21,7 @@
 
 /* ---- the table ---------------------------------------------------------------- */
 
-#define BL_MAX_ARGS 12
+#define BL_MAX_ARGS 10 /* what entries.c and call.c have a line for */
 #define BL_IDS (BL_ROUTINES * BL_PRECISIONS)
 
 struct bl_routine {
@@ -69,13 +70,14 @@ struct bl_call {
     int64_t m, n, nrhs, lda, ldb, lwork;
     void *a, *b, *ipiv, *work, *info;
     bool has_m, has_b, has_work, query, legal, empty;
+    bool reference; /* the LAPACK behind it is slow, as bl_target says */
 };
 void bl_decode(struct bl_call *c, unsigned id, bool wide, void *const *v);
 void bl_job_of_call(struct bl_job *job, const struct bl_call *c);
 int64_t bl_getri_block(const struct bl_call *c, int64_t *iws);
 int64_t bl_work_size(const struct bl_call *c, int64_t info);
 
-/* The operands of a job, as host_job's routine uses them (from the table's letters). */
+/* Which operands a routine reads and which it writes, by the table's letters. */
 bool bl_reads(enum bl_routine_id r, char letter); /* letter: 'a', 'b' or 'p' */
 bool bl_writes(enum bl_routine_id r, char letter);
 
@@ -101,9 +103,9 @@ enum bl_option {
 #undef O
     BL_OPTIONS
 };
-enum { BL_MODE_AUTO, BL_MODE_GPU, BL_MODE_CPU };
 enum { BL_ARITHMETIC_AUTO, BL_ARITHMETIC_EXACT, BL_ARITHMETIC_FAST };
 enum { BL_WRITEBACK_SLOTS, BL_WRITEBACK_STAGED };
+enum { BL_OUTPUT_NONE, BL_OUTPUT_STDERR, BL_OUTPUT_FILE }; /* REPORT and VERBOSE */
 
 /* Read from the environment by the first call that asks. */
 struct bl_config {
@@ -113,6 +115,7 @@ struct bl_config {
     int64_t local_ranks; /* processes of this MPI job on this node, 1 without MPI */
     bool excluded;       /* this program is in EXCLUDE */
     bool counted;        /* calls are counted and timed */
+    int64_t rank;        /* in the MPI job, 0 without MPI */
 };
 extern struct bl_config bl_the_config;
 void bl_read_config(void);
@@ -132,12 +135,20 @@ static inline const char *bl_option_text(enum bl_option o)
     return bl_config()->text[o];
 }
 void bl_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define BL_LINE_MAX 1024
+size_t bl_line(char line[BL_LINE_MAX], const char *format, va_list ap);
+int bl_write(int fd, const char *text, size_t length); /* 0, or an errno */
 void bl_write_stderr(const char *text, size_t length);
 char *bl_own_path(char *out, size_t size, const char *name); /* beside this library */
 
 double bl_flops(unsigned id, double m, double n, double nrhs);
 /* Predicted seconds that the GPU saves over the program's LAPACK; > 0: worth it. */
 double bl_saving(const struct bl_call *c, bool reference);
+/* The model's seconds of the call on either side. */
+struct bl_cost {
+    double cpu, gpu;
+};
+struct bl_cost bl_cost(const struct bl_call *c, bool reference);
 enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c);
 #define BL_STARTUP_SECONDS 0.5
 
@@ -183,6 +194,10 @@ void bl_pipeline_count_call(void);
 
 uint64_t bl_now(void); /* ns */
 void bl_stats_nested(unsigned id);
+/* This thread waited so long for the engine's start-up: no part of its call's time. */
+void bl_stats_startup(uint64_t ns);
+/* A line where BATCHLAPACK_VERBOSE says, if anywhere. */
+void bl_verbose(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void bl_stats_call(const struct bl_call *c, enum bl_reason where, uint64_t ns,
                    const struct bl_traffic *traffic);
 

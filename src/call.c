@@ -1,4 +1,8 @@
-/* Call a LAPACK routine whose arguments are packed in an array of pointers. */
+/* Call a LAPACK routine whose arguments are packed in an array of pointers.
+ *
+ * Used by forward.c, and by the mock engine and tests for the reference. Decides nothing
+ * and keeps nothing: the routine may leave by longjmp or throw.
+ */
 #include <stdlib.h>
 
 #include "bl.h"

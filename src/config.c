@@ -45,47 +45,65 @@ __attribute__((constructor)) static void remember_stderr(void)
     stderr_open_at_start = fstat(2, &stderr_at_start) == 0;
 }
 
+/* All of it; a broken pipe or a file limit is an error and no signal. */
+int bl_write(int fd, const char *text, size_t length)
+{
+    sigset_t ours, before, pending;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGPIPE);
+    sigaddset(&ours, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &ours, &before);
+    sigpending(&pending);
+    ssize_t n = 0;
+    while (length > 0 &&
+           ((n = write(fd, text, length)) > 0 || (n < 0 && errno == EINTR))) {
+        text += n > 0 ? n : 0;
+        length -= (size_t)(n > 0 ? n : 0);
+    }
+    int error = length == 0 ? 0 : n < 0 ? errno : ENOSPC;
+    int raised = error == EPIPE ? SIGPIPE : error == EFBIG ? SIGXFSZ : 0;
+    if (raised && !sigismember(&pending, raised)) {
+        sigemptyset(&ours);
+        sigaddset(&ours, raised);
+        sigtimedwait(&ours, NULL, &(struct timespec){0, 0});
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
 /* A program started without stderr, or one that closed it, may have opened a file of its
  * own as descriptor 2: write only to what was stderr when the process began. */
 void bl_write_stderr(const char *text, size_t length)
 {
     struct stat now;
     int saved = errno;
-    sigset_t pipe, before, pending;
-    if (!stderr_open_at_start || fstat(2, &now) != 0 ||
-        now.st_dev != stderr_at_start.st_dev || now.st_ino != stderr_at_start.st_ino) {
-        errno = saved;
-        return;
-    }
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe, &before);
-    sigpending(&pending);
-    ssize_t n = 0;
-    while (length > 0 &&
-           ((n = write(2, text, length)) > 0 || (n < 0 && errno == EINTR))) {
-        text += n > 0 ? n : 0;
-        length -= (size_t)(n > 0 ? n : 0);
-    }
-    if (n < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE))
-        sigtimedwait(&pipe, NULL, &(struct timespec){0, 0});
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (stderr_open_at_start && fstat(2, &now) == 0 &&
+        now.st_dev == stderr_at_start.st_dev && now.st_ino == stderr_at_start.st_ino)
+        bl_write(2, text, length);
     errno = saved;
+}
+
+/* Our name, the message and a newline; its length, 0 when there is none. */
+size_t bl_line(char line[BL_LINE_MAX], const char *format, va_list ap)
+{
+    static const char name[] = "batchlapack: ";
+    size_t used = sizeof name - 1;
+    memcpy(line, name, sizeof name);
+    if (vsnprintf(line + used, BL_LINE_MAX - used - 1, format, ap) < 0)
+        return 0;
+    used = strlen(line);
+    line[used++] = '\n';
+    return used;
 }
 
 void bl_say(const char *format, ...)
 {
-    char line[1024] = "batchlapack: ";
-    size_t used = strlen(line);
+    char line[BL_LINE_MAX];
     va_list ap;
     va_start(ap, format);
-    int n = vsnprintf(line + used, sizeof line - used - 1, format, ap);
+    size_t length = bl_line(line, format, ap);
     va_end(ap);
-    if (n < 0)
-        return;
-    used = strlen(line);
-    line[used++] = '\n';
-    bl_write_stderr(line, used);
+    bl_write_stderr(line, length);
 }
 
 /* ---- values ---- */
@@ -129,8 +147,12 @@ static bool parse(enum bl_option o, const char *value)
 {
     const char *values = options[o].values;
     if (strchr(values, '|')) {
-        int i = alternative(values, value);
+        int i = alternative(values, value), file = alternative(values, "FILE");
+        if (i < 0 && *value)
+            i = file;
         if (i < 0)
+            return false;
+        if (i == file && !(config.text[o] = strdup(value)))
             return false;
         config.number[o] = i;
         return true;
@@ -157,6 +179,8 @@ static int64_t launcher_says(const char *const names[], size_t count, int64_t pr
 
 static const char *const local_rank[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
                                          "SLURM_LOCALID"};
+static const char *const world_rank[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                         "SLURM_PROCID"};
 static const char *const local_size[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
                                          "SLURM_NTASKS_PER_NODE"};
 
@@ -170,6 +194,14 @@ static bool listed(const char *names)
         names += n + (names[n] != 0);
     }
     return false;
+}
+
+/* What a setuid program takes from nobody: a file to load, or one to write. */
+static bool unsafe(int o, const char *value)
+{
+    return o == BL_OPTION_LAPACK || o == BL_OPTION_ENGINE ||
+           ((o == BL_OPTION_REPORT || o == BL_OPTION_VERBOSE) &&
+            alternative("0|1", value) < 0);
 }
 
 static void read_environment(void)
@@ -191,7 +223,7 @@ static void read_environment(void)
             continue;
         if (o == BL_OPTIONS)
             bl_say("unknown option %.*s ignored", (int)(n + strlen(PREFIX)), *e);
-        else if (secure && (o == BL_OPTION_LAPACK || o == BL_OPTION_ENGINE))
+        else if (secure && unsafe(o, name + n + 1))
             continue;
         else if (!parse((enum bl_option)o, name + n + 1))
             bl_say("option %s ignored: it takes %s", *e, options[o].values);
@@ -199,6 +231,7 @@ static void read_environment(void)
     if (config.number[BL_OPTION_DEVICE] < 0) /* one GPU a process of the node */
         config.number[BL_OPTION_DEVICE] = launcher_says(local_rank, 3, 0);
     config.local_ranks = launcher_says(local_size, 3, 1);
+    config.rank = launcher_says(world_rank, 3, 0);
     config.excluded = listed(config.text[BL_OPTION_EXCLUDE]);
     config.counted = config.number[BL_OPTION_REPORT] || config.number[BL_OPTION_VERBOSE];
     atomic_store_explicit(&config.ready, true, memory_order_release);

@@ -87,16 +87,16 @@ static const struct bl_engine *decide(const struct bl_call *c, bool reference,
         *why = BL_WHY_ILLEGAL;
     else if (c->empty)
         *why = BL_WHY_EMPTY;
-    else if (mode == BL_MODE_CPU)
+    else if (mode == BATCHLAPACK_MODE_CPU)
         *why = BL_WHY_MODE;
     else if (bl_config()->excluded)
         *why = BL_WHY_EXCLUDED;
-    else if (mode == BL_MODE_AUTO && (saving = bl_saving(c, reference)) <= 0)
+    else if (mode == BATCHLAPACK_MODE_AUTO && (saving = bl_saving(c, reference)) <= 0)
         *why = BL_WHY_SMALL;
     else if (fegetround() != FE_TONEAREST)
         *why = BL_WHY_ROUNDING;
     else
-        return bl_engine_for(saving, mode == BL_MODE_GPU, why);
+        return bl_engine_for(saving, mode == BATCHLAPACK_MODE_GPU, why);
     return NULL;
 }
 
@@ -179,5 +179,6 @@ void bl_dispatch(unsigned id, unsigned spelling, void **v, const void *caller)
     if (atomic_load_explicit(&bl_lanes_hold_memory, memory_order_relaxed))
         bl_pipeline_count_call();
     bl_decode(&c, id, spelling & BL_WIDE, v);
+    c.reference = t.reference;
     outer(&c, spelling, v, t);
 }

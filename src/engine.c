@@ -151,6 +151,7 @@ const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason
             return NULL;
         }
     }
+    uint64_t begin = bl_now();
     pthread_mutex_lock(&starting);
     now = atomic_load(&state);
     if (now == ASLEEP) {
@@ -159,15 +160,23 @@ const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason
         atomic_store_explicit(&state, now, memory_order_release);
     }
     pthread_mutex_unlock(&starting);
+    bl_stats_startup(bl_now() - begin);
     return ready(now, why);
 }
 
-static void switch_off(const char *text)
+static const char *const status_text[BL_STATUSES] = {
+#define S(name, text) text,
+#include "status.def"
+#undef S
+};
+
+static void switch_off(enum bl_status status)
 {
     int expected = READY;
-    if (atomic_compare_exchange_strong(&state, &expected, OFF) &&
-        bl_option(BL_OPTION_VERBOSE))
-        bl_say("engine switched off: %s", text);
+    if (!atomic_compare_exchange_strong(&state, &expected, OFF))
+        return;
+    snprintf(reason, sizeof reason, "switched off: %s", status_text[status]);
+    bl_verbose("engine %s", reason);
 }
 
 enum bl_reason bl_engine_failed(enum bl_status status)
@@ -178,11 +187,11 @@ enum bl_reason bl_engine_failed(enum bl_status status)
     case BL_UNSUPPORTED:
         return BL_WHY_NOENGINE;
     case BL_LOST:
-        switch_off("its device is gone");
+        switch_off(status);
         return BL_WHY_FAULT;
     default:
         if (atomic_fetch_add(&faults, 1) + 1 >= FAULTS_TO_SWITCH_OFF)
-            switch_off("repeated faults");
+            switch_off(status);
         return BL_WHY_FAULT;
     }
 }

@@ -101,7 +101,6 @@ struct bl_engine {
     enum bl_status (*device_free)(void *p);
     enum bl_status (*host_alloc)(size_t bytes, void **p);
     enum bl_status (*host_free)(void *p);
-    enum bl_status (*device_available)(uint64_t *bytes); /* free device memory now */
 
     /* Asynchronous in the queue's order; `h` is memory from host_alloc. */
     enum bl_status (*copy_in)(void *queue, void *d, const void *h, size_t bytes);

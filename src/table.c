@@ -1,4 +1,7 @@
-/* The rows of routines.def as data, and what can be read off their letters. */
+/* The rows of routines.def as data, and what can be read off their letters.
+ *
+ * Used by every step of the shim, the launcher's tests and the mock engine. No state.
+ */
 #include <stdio.h>
 #include <string.h>
 

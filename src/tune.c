@@ -147,15 +147,27 @@ static void read_tune(void)
     errno = saved;
 }
 
+static struct bl_cost cost(const struct bl_call *c, bool reference)
+{
+    double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs;
+    return (struct bl_cost){bl_flops(c->id, m, n, r) / cpu_rate[reference][c->id],
+                            gpu_seconds(c->id, m, n, r)};
+}
+
+struct bl_cost bl_cost(const struct bl_call *c, bool reference)
+{
+    pthread_once(&once, read_tune);
+    return cost(c, reference);
+}
+
 double bl_saving(const struct bl_call *c, bool reference)
 {
     pthread_once(&once, read_tune);
     /* Below that no shape can win; this is the small call's quick way out. */
     if (bl_max(bl_max(c->m, c->n), c->nrhs) < hopeless[reference][c->id])
         return 0;
-    double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs;
-    return bl_flops(c->id, m, n, r) / cpu_rate[reference][c->id] -
-           gpu_seconds(c->id, m, n, r);
+    struct bl_cost seconds = cost(c, reference);
+    return seconds.cpu - seconds.gpu;
 }
 
 enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c)

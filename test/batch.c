@@ -869,6 +869,46 @@ static void find_mock(void)
     memcpy(&mock_counted, &read, sizeof read);
 }
 
+/* ---- past 2^31 elements ---- */
+
+/* One s matrix of 2^27 + 1 rows and 17 columns. Column j holds a 1 in the row m - 1 - j
+ * and a half in the middle, so every pivot comes from the last rows, L is the halves, and
+ * the products of the updates are all zero. */
+static void beyond_32_bits(void)
+{
+    const int64_t m = ((int64_t)1 << 27) + 1, n = 17, middle = m / 2;
+    float *a = calloc((size_t)(m * n), sizeof *a);
+    int32_t ipiv[17], info = -1;
+    struct bl_job job = {.routine = BL_GETRF,
+                         .precision = BL_S,
+                         .int_size = 4,
+                         .m = m,
+                         .n = n,
+                         .batch = 1,
+                         .a = {a, NULL, m, 0},
+                         .ipiv = {ipiv, NULL, 0, 0},
+                         .info = {&info, NULL, 0, 0}};
+    struct bl_traffic traffic = {0, 0};
+    int64_t done = 0;
+    if (!a) {
+        printf("skip batch-beyond-32-bits - no 9 GB of memory\n");
+        return;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        a[j * m + m - 1 - j] = 1;
+        a[j * m + middle + j] = 0.5f;
+    }
+    bool good = bl_pipeline(engine, &job, &done, &traffic) == BL_OK && info == 0;
+    for (int64_t j = 0; j < n && good; j++) {
+        good = ipiv[j] == m - j;
+        /* Row k has gone to row m - 1 - k, a row of zeros but for the pivots. */
+        for (int64_t i = 0; i < m && good; i++)
+            good = a[j * m + i] == (i == j ? 1 : i == middle + j ? 0.5f : 0);
+    }
+    verdict(good ? "" : "wrong factors, IPIV or INFO", "batch-beyond-32-bits");
+    free(a);
+}
+
 int main(int argc, char **argv)
 {
     heavy = argc > 1 && strcmp(argv[1], "--heavy") == 0;
@@ -892,6 +932,8 @@ int main(int argc, char **argv)
     in_parallel((int64_t)BL_ROUTINES * BL_PRECISIONS, counts, NULL);
     in_parallel((int64_t)(sizeof large / sizeof *large), larger_than_a_slot, NULL);
     in_parallel(FIELD_TESTS * BL_PRECISIONS, field_test, NULL);
+    if (heavy && !mock_order) /* netlib would take minutes */
+        beyond_32_bits();
     if (mock_order)
         failing_in_mid_batch();
     return failures() != 0;

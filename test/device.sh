@@ -3,7 +3,7 @@
 # engine, at full size; and what only a device can show. Runs from a built tree, with or
 # without make: BUILD is the build folder.
 #
-#   --record      write test/device-record when everything passed
+#   --record      write test/device-record when everything ran and passed
 #   LIBS          a folder with netlib's liblapack.so.3, libblas.so.3, libgfortran.so.5 and
 #                 LAPACK's test programs, where the machine's own LAPACK is another
 #   MATRICES      how many matrices a precision the bit comparison takes (2000)
@@ -24,14 +24,15 @@ if [ -n "${LIBS:-}" ]; then
     export LIBS LAPACK_TEST=$LIBS BL_REFERENCE=$LIBS/liblapack.so.3
 fi
 export LD_LIBRARY_PATH=$BUILD/.libs${LIBS:+:$LIBS}
-export ENGINE= BATCHLAPACK_MODE=gpu
+export ENGINE='' BATCHLAPACK_MODE=gpu
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 cd "$out" || exit 2
 
 # A program behind libtool's wrapper: the wrapper would want to relink it.
 program() {
-    if [ -x "$BUILD/test/.libs/$1" ]; then echo "$BUILD/test/.libs/$1"; else echo "$BUILD/test/$1"; fi
+    local real=$BUILD/test/.libs/$1
+    if [ -x "$real" ]; then echo "$real"; else echo "$BUILD/test/$1"; fi
 }
 wrap() { # NAME COMMAND...: a script of that name, for test/run
     local script=$out/$1
@@ -44,13 +45,17 @@ list=
 wrap device-compare "$(program compare)" "${MATRICES:-2000}"
 # batch links the shim in, and so looks beside itself for the engine.
 engine=$BUILD/.libs/libbatchlapack_cuda.so
-wrap device-batch env BATCHLAPACK_ENGINE="$engine" "$(program batch)"
+wrap device-batch env BATCHLAPACK_ENGINE="$engine" "$(program batch)" --heavy
 wrap device-field-faults "$(program field_faults)" --heavy
 wrap device-xlintst bash "$here/xlintst.sh"
-wrap device-demo bash "$here/demo.sh"
+wrap device-examples bash "$here/examples.sh"
 wrap device-crowd bash "$here/device/crowd.sh"
-[ ! -x "$BUILD/test/device/manners" ] || wrap device-manners "$BUILD/test/device/manners"
-if [ "${SANITIZER:-yes}" = yes ] && command -v compute-sanitizer >/dev/null; then
+wrap device-manners "$BUILD/test/device/manners"
+whole=yes
+[ "${MATRICES:-2000}" -ge 2000 ] || whole=no
+if [ "${SANITIZER:-yes}" = no ] || ! command -v compute-sanitizer >/dev/null; then
+    whole=no
+else
     for tool in memcheck racecheck; do
         wrap "device-$tool" env BATCHLAPACK_ENGINE="$engine" \
             bash "$here/device/sanitize.sh" $tool "$(program batch)"
@@ -61,7 +66,9 @@ bash "$here/run" $list | tee "$out/result"
 rc=${PIPESTATUS[0]}
 grep -hE '^(ok|not ok|skip) ' test/logs/*.log >"$out/cases"
 [ -z "${OUT:-}" ] || cp -r test/logs "$out/result" "$OUT/" 2>/dev/null
-if [ "${1:-}" = --record ] && [ "$rc" -eq 0 ]; then
+if [ "${1:-}" = --record ] && [ $whole = no ]; then
+    echo "device.sh: no record of a part: it takes 2000 matrices and compute-sanitizer" >&2
+elif [ "${1:-}" = --record ] && [ "$rc" -eq 0 ]; then
     card=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)
     "$here/device-record-check" --write "$card" "$(tail -1 "$out/result")" \
         >"$SRC/test/device-record"

@@ -5,8 +5,7 @@
  * Copies and runs are only recorded; wait() performs them. A shim that reads a slot, or
  * fills it again, before it has waited is found out. Freed memory is poisoned.
  *
- * Tests order faults through mock_order(), which they find with dlsym; a program that
- * knows nothing of us can be given one by BL_MOCK_ORDER="step:count".
+ * Tests order faults through mock_set(), which they find with dlsym.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -18,9 +17,6 @@
 #include "arguments.h"
 #include "bl.h"
 #include "mock_engine.h"
-
-static const char *const steps[MOCK_STEPS] = {
-    "queue", "device_alloc", "host_alloc", "copy_in", "run", "wait", "copy_out"};
 
 /* ---- faults on order and counts ---- */
 
@@ -58,19 +54,6 @@ static enum bl_status step(enum mock_step s)
     if (sleep_us)
         usleep(sleep_us);
     return status;
-}
-
-static void order_from_environment(void)
-{
-    const char *text = getenv("BL_MOCK_ORDER");
-    char name[32];
-    unsigned long at;
-    if (!text || sscanf(text, "%31[a-z_]:%lu", name, &at) != 2)
-        return;
-    for (int s = 0; s < MOCK_STEPS; s++)
-        if (strcmp(name, steps[s]) == 0)
-            order = (struct mock_order){
-                .step = (enum mock_step)s, .at = at, .status = BL_LOST};
 }
 
 /* ---- netlib ---- */
@@ -299,12 +282,6 @@ static enum bl_status host_free(void *p)
     return BL_OK;
 }
 
-static enum bl_status available(uint64_t *bytes)
-{
-    *bytes = (uint64_t)1 << 34;
-    return BL_OK;
-}
-
 static enum bl_status memory_kind(const void *p, enum bl_memory *kind)
 {
     (void)p;
@@ -324,8 +301,8 @@ static enum bl_status open_engine(int ordinal, struct bl_device *device, char *w
 {
     if (!load_netlib(why, len))
         return BL_UNSUPPORTED;
-    order_from_environment();
-    snprintf(device->name, sizeof device->name, "mock device (netlib in host memory)");
+    snprintf(device->name, sizeof device->name, "mock device %d (netlib in host memory)",
+             ordinal);
     device->ordinal = ordinal;
     device->devices = 1;
     device->memory = (uint64_t)1 << 34;
@@ -343,7 +320,6 @@ BL_EXPORT const struct bl_engine bl_engine = {
     .device_free = device_free,
     .host_alloc = host_alloc,
     .host_free = host_free,
-    .device_available = available,
     .copy_in = copy_in,
     .copy_out = copy_out,
     .workspace = workspace,

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The shim's own code under valgrind: forwarding, the pipeline with faults, the report.
+# The shim's own code under valgrind: forwarding, the pipeline with faults, the report. A
+# subset of the other tests, which take too long so.
 set -u
 if ! command -v valgrind >/dev/null; then
     echo "skip valgrind - not installed"
@@ -23,8 +24,9 @@ export BATCHLAPACK_REPORT=1 BATCHLAPACK_ENGINE=$MOCK
 faults=$BUILD/test/.libs/faults
 [ -x "$faults" ] || faults=$BUILD/test/faults
 export LD_LIBRARY_PATH=$BUILD/.libs
-try faults "$faults" some 0 0
-try first-call "$faults" first 1 1
+try faults "$faults" some 0 0 0
+try first-call "$faults" first 1 1 13
+try batch "$BUILD/test/batch" --tiny
 if [ -x "$BUILD/fortran/examples/dipole" ]; then
     export LD_PRELOAD=$BUILD/.libs/libbatchlapack.so
     for mode in gpu cpu; do

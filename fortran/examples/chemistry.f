@@ -1,0 +1,400 @@
+C     CHEMISTRY - STIFF KINETICS IN MANY INDEPENDENT CELLS
+C
+C     METHOD  RODAS, THE STIFFLY ACCURATE ROSENBROCK METHOD OF SIX
+C             STAGES AND ORDER 4(3) OF HAIRER AND WANNER, WITH ADAPTIVE
+C             STEPS.  A STEP TAKES ONE JACOBIAN J, ONE DGETRF OF
+C             I/(GAMMA*H) - J AND SIX DGETRS.  THE CELLS ARE SHARED OUT
+C             TO THE THREADS BY OPENMP; NO FIGURE DEPENDS ON HOW MANY
+C             THERE ARE.
+C
+C     CELLS   CELL 1 IS THE PUBLISHED PROBLEM.  CELL K HAS SOME RATES
+C             AND CONCENTRATIONS CHANGED BY UP TO 20 PER CENT, BY THE
+C             FRACTION 0.2*FRAC((K-1)*GOLDEN), SEE SETUP.
+C
+C     CASES   1  HIRES, SCHAEFER'S 8 SPECIES OF PHOTOMORPHOGENESIS, TO
+C                T = 321.8122.  PUBLISHED: TEST SET FOR IVP SOLVERS.
+C             2  ROBERTSON'S 3 SPECIES, TO T = 40.  PUBLISHED: PROBLEM
+C                D2 OF ENRIGHT AND PRYCE, WITH Y2 AND Y3 UNSCALED; TO
+C                FOUR DIGITS 0.7158, 9.186D-6, 0.2842.
+C             3  THE SAME, TO T = 1.0D11.  PUBLISHED: TEST SET FOR IVP
+C                SOLVERS.
+C
+C     CHECK   CELL 1 AGREES WITH THE PUBLISHED SOLUTION, AND CELL 2 WITH
+C             SCIPY'S, WITHIN TOL, RELATIVE TO EACH CONCENTRATION.
+C             SCIPY'S IS SOLVE_IVP OF VERSION 1.17, METHOD RADAU, WITH
+C             THE JACOBIAN, RTOL = 1.0D-12, ATOL = 1.0D-17 FOR HIRES AND
+C             1.0D-22 FOR ROBERTSON'S.  FOR CELL 1 IT GIVES
+C             CASE 1  7.371312573325701D-4, 1.442485726316191D-4,
+C                     5.888729740967637D-5, 1.175651343283155D-3,
+C                     2.386356198831441D-3, 6.238968252743161D-3,
+C                     2.849998395185844D-3, 2.850001604814141D-3
+C             CASE 2  7.158270687194065D-1, 9.185534764557798D-6,
+C                     2.841637457458298D-1
+C             CASE 3  2.083340149699208D-8, 8.333360770326412D-14,
+C                     9.999999791665182D-1
+C             WHICH IS WITHIN 6.0D-14, 6.0D-14 AND 1.1D-12 OF WHAT IS
+C             PUBLISHED.
+C             IN EVERY CELL WHAT THE MECHANISM CONSERVES IS CONSERVED,
+C             TO ROUNDING: Y7+Y8 IN HIRES, Y1+Y2+Y3 IN ROBERTSON'S.
+C
+C     INPUT   NCELL, TOL (LIST-DIRECTED, UNIT 5): CELLS, 2 OR MORE, AND
+C             THE RELATIVE TOLERANCE OF A STEP, 1.0D-9 TO 1.0D-3.
+C     OUTPUT  FOR EACH CASE THE SOLUTIONS, THEIR WORST ERRORS, THE WORK;
+C             PASS OR FAIL (STOP 1).
+C
+C     REFERENCES
+C             E. HAIRER, G. WANNER, SOLVING ORDINARY DIFFERENTIAL
+C             EQUATIONS II, SPRINGER, 1996, IV.7 AND IV.10.
+C             W. H. ENRIGHT, J. D. PRYCE, TWO FORTRAN PACKAGES FOR
+C             ASSESSING INITIAL VALUE METHODS, ACM TRANS. MATH. SOFTW.
+C             13, 1987 (ALGORITHM 648, SUBROUTINE EVALU).
+C             F. MAZZIA, C. MAGHERINI, TEST SET FOR INITIAL VALUE
+C             PROBLEM SOLVERS, BARI, 2008 (HIRES.F, ROBER.F).
+C             H. H. ROBERTSON, THE SOLUTION OF A SET OF REACTION RATE
+C             EQUATIONS, IN NUMERICAL ANALYSIS, ACADEMIC PRESS, 1966.
+C
+      PROGRAM CHEM
+      IMPLICIT DOUBLE PRECISION (A-H,O-Z)
+      PARAMETER (NCASE=3, MAXEQ=8, MAXCEL=1000000)
+      PARAMETER (TOLSUM=1.0D-12)
+      DOUBLE PRECISION, ALLOCATABLE :: Y(:,:), DRIFT(:)
+      INTEGER, ALLOCATABLE :: NFAC(:), NREJ(:), IFAIL(:)
+      INTEGER NEQS(NCASE)
+      DIMENSION TEND(NCASE), REF(MAXEQ,2,NCASE), AVG(MAXEQ), ERR(2)
+      INTEGER*8 IT0, IT1, IRATE, NF, NS, NFALL, NSALL
+      CHARACTER NAME(NCASE)*10
+      LOGICAL OK
+!$    INTEGER OMP_GET_MAX_THREADS
+!$    EXTERNAL OMP_GET_MAX_THREADS
+      DATA NAME / 'HIRES', 'ROBERTSON', 'ROBERTSON' /
+      DATA NEQS / 8, 3, 3 /
+      DATA TEND / 321.8122D0, 40.0D0, 1.0D11 /
+      DATA REF /
+     & 0.7371312573325668D-3, 0.1442485726316185D-3,
+     & 0.5888729740967575D-4, 0.1175651343283149D-2,
+     & 0.2386356198831331D-2, 0.6238968252742796D-2,
+     & 0.2849998395185769D-2, 0.2850001604814231D-2,
+     & 5.965151441704006D-4, 1.309858173782991D-4,
+     & 4.685053669936481D-5, 1.044578012886401D-3,
+     & 5.926131802286098D-4, 1.389394306529054D-3,
+     & 1.015254026196562D-3, 5.389304720978324D-3,
+     & 7.158270687193941D-1, 9.185534764557338D-6,
+     & 2.841637457458413D-1, 5*1.0D0,
+     & 7.050309629058966D-1, 9.873884689844312D-6,
+     & 2.949591632094178D-1, 5*1.0D0,
+     & 0.2083340149701255D-7, 0.8333360770334713D-13,
+     & 0.9999999791665050D0, 5*1.0D0,
+     & 1.882923651874873D-8, 8.462663417026530D-14,
+     & 9.999999811706839D-1, 5*1.0D0 /
+C
+      READ (*,*) NCELL, TOL
+      IF (NCELL.LT.2 .OR. NCELL.GT.MAXCEL .OR.
+     &    TOL.LT.1.0D-9 .OR. TOL.GT.1.0D-3) THEN
+         WRITE (*,*) 'CHEMISTRY: NCELL OR TOL OUT OF RANGE'
+         STOP 2
+      END IF
+      NT = 1
+!$    NT = OMP_GET_MAX_THREADS()
+      ALLOCATE (Y(MAXEQ,NCELL), DRIFT(NCELL), NFAC(NCELL), NREJ(NCELL),
+     &          IFAIL(NCELL))
+      WRITE (*,100) NCELL, TOL
+C
+      OK = .TRUE.
+      NFALL = 0
+      NSALL = 0
+      SECS = 0.0D0
+      DO 60 IC = 1, NCASE
+         NEQ = NEQS(IC)
+         T = TEND(IC)
+         CALL SYSTEM_CLOCK(IT0, IRATE)
+!$OMP PARALLEL DO DEFAULT(NONE) SCHEDULE(DYNAMIC)
+!$OMP& SHARED(NCELL, IC, NEQ, T, TOL, Y, DRIFT, NFAC, NREJ, IFAIL)
+         DO 10 K = 1, NCELL
+            CALL CELL(IC, NEQ, K, T, TOL, Y(1,K), DRIFT(K), NFAC(K),
+     &                NREJ(K), IFAIL(K))
+   10    CONTINUE
+!$OMP END PARALLEL DO
+         CALL SYSTEM_CLOCK(IT1)
+         SECS = SECS + DBLE(IT1-IT0)/DBLE(IRATE)
+C
+C        MEANS, WORK AND WORST CONSERVATION, IN THE ORDER OF THE CELLS
+C
+         AVG = 0.0D0
+         NF = 0
+         NR = 0
+         D = 0.0D0
+         DO 30 K = 1, NCELL
+            IF (IFAIL(K).NE.0) THEN
+               WRITE (*,*) 'CHEMISTRY: CELL', K, ' FAILED, CODE',
+     &                     IFAIL(K)
+               STOP 1
+            END IF
+            DO 20 I = 1, NEQ
+               AVG(I) = AVG(I) + Y(I,K)/DBLE(NCELL)
+   20       CONTINUE
+            NF = NF + NFAC(K)
+            NR = NR + NREJ(K)
+            IF (DRIFT(K).GT.D .OR. DRIFT(K).NE.DRIFT(K)) D = DRIFT(K)
+   30    CONTINUE
+         NS = 6*NF
+         NFALL = NFALL + NF
+         NSALL = NSALL + NS
+C
+C        THE SOLUTIONS AND THEIR WORST ERRORS.  WHAT IS NAN FAILS.
+C
+         WRITE (*,110) NAME(IC), T
+         DO 50 L = 1, 2
+            ERR(L) = 0.0D0
+            DO 40 I = 1, NEQ
+               E = ABS(Y(I,L)/REF(I,L,IC)-1.0D0)
+               IF (E.GT.ERR(L) .OR. E.NE.E) ERR(L) = E
+   40       CONTINUE
+            OK = OK .AND. ERR(L).LE.TOL
+   50    CONTINUE
+         OK = OK .AND. D.LE.TOLSUM
+         WRITE (*,120) (I, Y(I,1), REF(I,1,IC), Y(I,2), REF(I,2,IC),
+     &                  AVG(I), I=1,NEQ)
+         WRITE (*,130) ERR, TOL, D, TOLSUM, MINVAL(NFAC),
+     &                 MAXVAL(NFAC), NR, NF, NS
+   60 CONTINUE
+C
+      WRITE (*,140) SECS, NT, NFALL, NSALL
+      IF (.NOT.OK) THEN
+         WRITE (*,*) 'FAIL'
+         STOP 1
+      END IF
+      WRITE (*,*) 'PASS'
+C
+  100 FORMAT (' STIFF CHEMISTRY IN', I8, ' CELLS, TOLERANCE', 1P, E9.2)
+  110 FORMAT (/ 1X, A, ' TO T =', 1P, E14.7 / '   I  CELL 1', 13X,
+     &        'PUBLISHED', 12X, 'CELL 2', 15X, 'SCIPY', 16X, 'MEAN')
+  120 FORMAT (I4, 1P, 4E21.13, E14.6)
+  130 FORMAT (' WORST ERROR  CELL 1', 1P, E9.2, '   CELL 2', E9.2,
+     &        '   TOLERANCE', E9.2 / ' WORST DRIFT OF THE SUM', E9.2,
+     &        '   TOLERANCE', E9.2 / ' STEPS OF A CELL', I6, ' TO', I6,
+     &        ',', I7, ' REJECTED IN ALL;', I10, ' DGETRF', I10,
+     &        ' DGETRS')
+  140 FORMAT (/ ' SECONDS', F10.3, ' ON', I4, ' THREADS'
+     &      / ' DGETRF CALLS', I11 / ' DGETRS CALLS', I11)
+      END
+C
+      SUBROUTINE SETUP(IC, K, RK, Y)
+C
+C     RATES AND INITIAL CONCENTRATIONS OF CELL K
+C
+      IMPLICIT DOUBLE PRECISION (A-H,O-Z)
+      PARAMETER (GOLDEN=0.6180339887498949D0)
+      DIMENSION RK(3), Y(8)
+      F = DBLE(K-1)*GOLDEN
+      F = 0.2D0*(F-AINT(F))
+      Y = 0.0D0
+      Y(1) = 1.0D0
+      IF (IC.EQ.1) THEN
+         RK(1) = 1.71D0*(1.0D0+F)
+         RK(2) = 280.0D0*(1.0D0-F)
+         RK(3) = 0.0007D0
+         Y(8) = 0.0057D0*(1.0D0+F)
+      ELSE
+         RK(1) = 0.04D0*(1.0D0+F)
+         RK(2) = 1.0D4
+         RK(3) = 3.0D7*(1.0D0-F)
+      END IF
+      END
+C
+      SUBROUTINE RATES(IC, RK, Y, F)
+C
+C     F = DY/DT
+C
+      IMPLICIT DOUBLE PRECISION (A-H,O-Z)
+      DIMENSION RK(3), Y(8), F(8)
+      IF (IC.EQ.1) THEN
+         R = RK(2)*Y(6)*Y(8)
+         F(1) = -RK(1)*Y(1) + 0.43D0*Y(2) + 8.32D0*Y(3) + RK(3)
+         F(2) = RK(1)*Y(1) - 8.75D0*Y(2)
+         F(3) = -10.03D0*Y(3) + 0.43D0*Y(4) + 0.035D0*Y(5)
+         F(4) = 8.32D0*Y(2) + 1.71D0*Y(3) - 1.12D0*Y(4)
+         F(5) = -1.745D0*Y(5) + 0.43D0*(Y(6)+Y(7))
+         F(6) = -R + 0.69D0*Y(4) + 1.71D0*Y(5) - 0.43D0*Y(6)
+     &          + 0.69D0*Y(7)
+         F(7) = R - 1.81D0*Y(7)
+         F(8) = -F(7)
+      ELSE
+         R1 = RK(1)*Y(1)
+         R2 = RK(2)*Y(2)*Y(3)
+         R3 = RK(3)*Y(2)**2
+         F(1) = R2 - R1
+         F(2) = R1 - R2 - R3
+         F(3) = R3
+      END IF
+      END
+C
+      SUBROUTINE JACOB(IC, NEQ, RK, Y, A)
+C
+C     A(I,J) = DF(I)/DY(J)
+C
+      IMPLICIT DOUBLE PRECISION (A-H,O-Z)
+      DIMENSION RK(3), Y(8), A(NEQ,NEQ)
+      A = 0.0D0
+      IF (IC.EQ.1) THEN
+         A(1,1) = -RK(1)
+         A(1,2) = 0.43D0
+         A(1,3) = 8.32D0
+         A(2,1) = RK(1)
+         A(2,2) = -8.75D0
+         A(3,3) = -10.03D0
+         A(3,4) = 0.43D0
+         A(3,5) = 0.035D0
+         A(4,2) = 8.32D0
+         A(4,3) = 1.71D0
+         A(4,4) = -1.12D0
+         A(5,5) = -1.745D0
+         A(5,6) = 0.43D0
+         A(5,7) = 0.43D0
+         A(6,4) = 0.69D0
+         A(6,5) = 1.71D0
+         A(6,6) = -RK(2)*Y(8) - 0.43D0
+         A(6,7) = 0.69D0
+         A(6,8) = -RK(2)*Y(6)
+         A(7,6) = RK(2)*Y(8)
+         A(7,7) = -1.81D0
+         A(7,8) = RK(2)*Y(6)
+         A(8,6) = -A(7,6)
+         A(8,7) = -A(7,7)
+         A(8,8) = -A(7,8)
+      ELSE
+         A(1,1) = -RK(1)
+         A(1,2) = RK(2)*Y(3)
+         A(1,3) = RK(2)*Y(2)
+         A(3,2) = 2.0D0*RK(3)*Y(2)
+         A(2,1) = RK(1)
+         A(2,2) = -A(1,2) - A(3,2)
+         A(2,3) = -A(1,3)
+      END IF
+      END
+C
+      SUBROUTINE CELL(IC, NEQ, K, TEND, TOL, Y, DRIFT, NFAC, NREJ,
+     &                IFAIL)
+C
+C     INTEGRATE CELL K OF CASE IC FROM 0 TO TEND.  STAGE I SOLVES
+C       (I/(GAMMA*H)-J)*U(I) = F(Y + SUM A(I,L)*U(L))
+C                              + SUM C(I,L)*U(L)/H,   L < I.
+C     STAGES 5 AND 6 ARE TAKEN AT THE EMBEDDED SOLUTIONS, U(6) IS THE
+C     ERROR ESTIMATE.  IFAIL: 1 TOO MANY STEPS, 2 STEP TOO SMALL,
+C     3 SINGULAR MATRIX.
+C
+      IMPLICIT DOUBLE PRECISION (A-H,O-Z)
+      PARAMETER (NST=6, GAMMA=0.25D0, MAXSTP=100000)
+      DIMENSION Y(8), YS(8), F(8), RK(3)
+      DIMENSION A(NEQ,NEQ), U(NEQ,NST), AS(NST,NST), CS(NST,NST)
+      INTEGER IPIV(8)
+      LOGICAL REJECT
+      DATA (AS(2,L),L=1,1) / 1.544D0 /
+      DATA (AS(3,L),L=1,2) / 0.9466785280815826D0,
+     &   0.2557011698983284D0 /
+      DATA (AS(4,L),L=1,3) / 3.314825187068521D0, 2.896124015972201D0,
+     &   0.9986419139977817D0 /
+      DATA (AS(5,L),L=1,4) / 1.221224509226641D0, 6.019134481288629D0,
+     &   12.53708332932087D0, -0.6878860361058950D0 /
+      DATA (AS(6,L),L=1,5) / 1.221224509226641D0, 6.019134481288629D0,
+     &   12.53708332932087D0, -0.6878860361058950D0, 1.0D0 /
+      DATA (CS(2,L),L=1,1) / -5.6688D0 /
+      DATA (CS(3,L),L=1,2) / -2.430093356833875D0,
+     &   -0.2063599157091915D0 /
+      DATA (CS(4,L),L=1,3) / -0.1073529058151375D0,
+     &   -9.594562251023355D0, -20.47028614809616D0 /
+      DATA (CS(5,L),L=1,4) / 7.496443313967647D0,
+     &   -10.24680431464352D0, -33.99990352819905D0,
+     &   11.70890893206160D0 /
+      DATA (CS(6,L),L=1,5) / 8.083246795921522D0,
+     &   -7.981132988064893D0, -31.52159432874371D0,
+     &   16.31930543123136D0, -6.058818238834054D0 /
+C
+      CALL SETUP(IC, K, RK, Y)
+      CALL CONSER(IC, Y, SUM0)
+C
+C     CONCENTRATIONS ARE FOLLOWED TO THE TOLERANCE DOWN TO FLOOR, WHICH
+C     IS BELOW THE SMALLEST THAT COUNTS
+C
+      FLOOR = 1.0D-7
+      IF (IC.GT.1) FLOOR = 1.0D-14
+      IFAIL = 0
+      NFAC = 0
+      NREJ = 0
+      T = 0.0D0
+      H = 1.0D-6
+      REJECT = .FALSE.
+   10 IF (T.LT.TEND) THEN
+         IF (NFAC.GE.MAXSTP) IFAIL = 1
+         IF (T+0.1D0*H.EQ.T) IFAIL = 2
+         IF (IFAIL.NE.0) RETURN
+         H = MIN(H, TEND-T)
+         CALL JACOB(IC, NEQ, RK, Y, A)
+         DO 30 J = 1, NEQ
+            DO 20 I = 1, NEQ
+               A(I,J) = -A(I,J)
+   20       CONTINUE
+            A(J,J) = A(J,J) + 1.0D0/(GAMMA*H)
+   30    CONTINUE
+         CALL DGETRF(NEQ, NEQ, A, NEQ, IPIV, INFO)
+         NFAC = NFAC + 1
+         IF (INFO.NE.0) THEN
+            IFAIL = 3
+            RETURN
+         END IF
+C
+         DO 70 IS = 1, NST
+            DO 50 I = 1, NEQ
+               YS(I) = Y(I)
+               U(I,IS) = 0.0D0
+               DO 40 L = 1, IS-1
+                  YS(I) = YS(I) + AS(IS,L)*U(I,L)
+                  U(I,IS) = U(I,IS) + CS(IS,L)*U(I,L)
+   40          CONTINUE
+   50       CONTINUE
+            CALL RATES(IC, RK, YS, F)
+            DO 60 I = 1, NEQ
+               U(I,IS) = F(I) + U(I,IS)/H
+   60       CONTINUE
+            CALL DGETRS('N', NEQ, 1, A, NEQ, IPIV, U(1,IS), NEQ, INFO)
+   70    CONTINUE
+C
+         E = 0.0D0
+         DO 80 I = 1, NEQ
+            YS(I) = YS(I) + U(I,NST)
+            W = TOL*MAX(ABS(Y(I)), ABS(YS(I)), FLOOR)
+            E = E + (U(I,NST)/W)**2
+   80    CONTINUE
+         E = SQRT(E/DBLE(NEQ))
+         IF (E.LE.1.0D0) THEN
+            T = T + H
+            IF (TEND-T.LE.1.0D-14*TEND) T = TEND
+            DO 90 I = 1, NEQ
+               Y(I) = YS(I)
+   90       CONTINUE
+            FAC = 0.9D0/MAX(E, 1.0D-6)**0.25D0
+            IF (REJECT) FAC = MIN(FAC, 1.0D0)
+            H = H*MIN(MAX(FAC, 0.2D0), 6.0D0)
+            REJECT = .FALSE.
+         ELSE
+C           A NAN COMES HERE, TOO
+            FAC = 0.2D0
+            IF (E.LT.1.0D6) FAC = MAX(0.9D0/E**0.25D0, 0.2D0)
+            H = H*FAC
+            REJECT = .TRUE.
+            NREJ = NREJ + 1
+         END IF
+         GO TO 10
+      END IF
+      CALL CONSER(IC, Y, S)
+      DRIFT = ABS(S/SUM0-1.0D0)
+      END
+C
+      SUBROUTINE CONSER(IC, Y, S)
+C
+C     S = WHAT THE MECHANISM CONSERVES
+C
+      IMPLICIT DOUBLE PRECISION (A-H,O-Z)
+      DIMENSION Y(8)
+      S = Y(1) + Y(2) + Y(3)
+      IF (IC.EQ.1) S = Y(7) + Y(8)
+      END

@@ -1,0 +1,160 @@
+#!/bin/bash
+# Foreign test suites under the preload, every call forced onto the engine: what passed
+# without us passes with us, and the report says that the engine really served the suite.
+#
+#   numpy-debian   numpy.linalg's own tests, Debian's numpy: dgesv_ and the like
+#   numpy-wheel    the same of the PyPI wheel, with its LAPACK inside: scipy_dgesv_64_
+#   octave         Octave's own tests of inv, det, chol, lu, pinv, mldivide and of every
+#                  function in its folder linear-algebra
+#   lapacke        lapacke.c: row- and column-major, bit for bit what it gives without us
+#
+# Names on the command line choose. A program that is not there is skipped. Needed:
+#   apt-get install --no-install-recommends python3-numpy python3-pytest
+#       python3-hypothesis octave liblapacke-dev
+# (octave recommends an OpenBLAS, which would become the system's LAPACK), and for
+# numpy-wheel pip, or its wheels in $SUITES_CACHE/wheels: numpy, pytest, hypothesis and what
+# those need, for the Python that $PYTHON is.
+#
+# Reads BUILD, SRC, CC; ENGINE where another engine than the one beside the library is
+# meant; PYTHON (default: /usr/bin/python3); SUITES_CACHE (default: $BUILD/test/suites-cache).
+set -u
+unset LD_PRELOAD "${!BATCHLAPACK_@}"
+export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+CC=${CC:-gcc} PYTHON=${PYTHON:-/usr/bin/python3}
+BUILD=$(cd "${BUILD:-.}" && pwd) SRC=$(cd "${SRC:-.}" && pwd) || exit 2
+lib=$(realpath -e "$BUILD/.libs/libbatchlapack.so") || exit 2
+cache=${SUITES_CACHE:-$BUILD/test/suites-cache}
+mkdir -p "$cache" && cache=$(cd "$cache" && pwd) || exit 2
+T=$(mktemp -d) || exit 2
+trap 'rm -rf "$T"' EXIT
+cd "$T" || exit 2
+failed=0
+
+# suite NAME LEAST FUNCTION: the function without and with the preload, at the same time,
+# each in a folder of its own. It runs the program as "${under[@]}" PROGRAM and writes "pass
+# TEST" and "fail TEST" lines into the file `results`, which must be the same, and at least
+# LEAST calls must have been served by the engine.
+suite() {
+    local name=$1 least=$2 begin=$SECONDS served bad=
+    local under=(env)
+    mkdir -p "$name/without" "$name/with"
+    (cd "$name/without" && $3 >out 2>err) &
+    local rc without=$!
+    under+=(LD_PRELOAD="$lib" BATCHLAPACK_MODE=gpu BATCHLAPACK_ARITHMETIC=exact
+        BATCHLAPACK_REPORT=1 ${ENGINE:+BATCHLAPACK_ENGINE="$ENGINE"})
+    (cd "$name/with" && $3 >out 2>err)
+    rc=$?
+    wait $without || bad+=" without the preload: exit status $?;"
+    [ $rc -eq 0 ] || bad+=" exit status $rc;"
+    for side in without with; do
+        sort "$name/$side/results" >"$name/$side/sorted"
+    done
+    served=$(awk '$1 ~ /^[sdcz](ge|po)/ && NF == 12 { n += $5 } END { print n + 0 }' \
+        "$name/with/err")
+    echo "# $name: $(grep -c '^pass' "$name/without/sorted") passed without the preload," \
+        "$(grep -c '^pass' "$name/with/sorted") with;" \
+        "$(grep -c '^fail' "$name/without/sorted") failed without," \
+        "$(grep -c '^fail' "$name/with/sorted") with; $served calls on the engine," \
+        "$((SECONDS - begin)) s"
+    grep -E '^batchlapack|^[sdcz](ge|po)' "$name/with/err" | sed 's/^/# /'
+    grep -q '^pass' "$name/without/sorted" || bad+=" no test ran: $(tail -n 1 "$name/without/err");"
+    cmp -s "$name"/with*/sorted ||
+        bad+=" results differ: $(diff "$name"/with{out,}/sorted | grep '^[<>]' | head -5 | tr '\n' ';')"
+    [ "$served" -ge "$least" ] || bad+=" $served calls on the engine, less than $least;"
+    if [ -n "$bad" ]; then
+        echo "not ok $name -$bad"
+        tail -n 5 "$name/with/err" | sed 's/^/# /'
+        failed=1
+    else
+        echo "ok $name"
+    fi
+}
+
+# ---- numpy -----------------------------------------------------------------------------
+numpy_tests() {
+    "${under[@]}" "$PYTHON" -m pytest -q -rA -p no:cacheprovider --pyargs numpy.linalg
+    local rc=$?
+    sed -nE 's,^PASSED .*tests/test_,pass ,p
+        s,^(FAILED|ERROR) .*tests/(test_[^ ]*).*,fail \2,p' out >results
+    return $rc
+}
+numpy-debian() {
+    local missing
+    # The shell's own Python may have a numpy of its own: this one must be the system's.
+    missing=$("$PYTHON" -c 'import pytest, hypothesis, numpy
+assert "site-packages" not in numpy.__file__, "no numpy of the system"' 2>&1) || {
+        echo "skip numpy-debian - $PYTHON: ${missing##*$'\n'}"
+        return
+    }
+    suite numpy-debian 200000 numpy_tests
+}
+numpy-wheel() {
+    local wheels=$cache/wheels into=$cache/numpy-wheel
+    if ! ls "$wheels"/numpy-*.whl >/dev/null 2>&1; then
+        "$PYTHON" -m pip --version >/dev/null 2>&1 && pip=$PYTHON || pip=python3
+        $pip -m pip download -q --only-binary=:all: -d "$wheels" --python-version \
+            "$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')" \
+            numpy==2.4.6 pytest hypothesis >fetch.log 2>&1 || {
+            echo "skip numpy-wheel - $(tail -n 1 fetch.log)"
+            return
+        }
+    fi
+    if [ ! -e "$into/numpy" ]; then
+        for wheel in "$wheels"/*.whl; do
+            "$PYTHON" -m zipfile -e "$wheel" "$into" || return
+        done
+    fi
+    PYTHONPATH=$into suite numpy-wheel 200000 numpy_tests
+}
+
+# ---- Octave ----------------------------------------------------------------------------
+# A line a file: how many of its tests passed, and how many did not. A few fail over
+# netlib's LAPACK, with us and without: inv (Inf (2)), chol, lscov.
+octave_tests() {
+    "${under[@]}" octave-cli -qf --eval '
+        rand ("twister", 1); randn ("twister", 1);
+        m = fileparts (which ("linsolve"));
+        etc = fullfile (fileparts (fileparts (m)), "etc", "tests");
+        builtin = strcat ({"inv", "det", "chol", "lu", "pinv"}, ".cc-tst");
+        files = [fullfile(etc, "libinterp", "corefcn", builtin)(:);
+                 fullfile(etc, "fixed", {"leftdiv.tst"; "diag-perm.tst"});
+                 glob(fullfile (m, "*.m"))];
+        results = fopen ("results", "w");
+        for i = 1:numel (files)
+          [n, most] = test (files{i}, "quiet", "log");
+          [~, name] = fileparts (files{i});
+          for k = 1:n fprintf (results, "pass %s %d\n", name, k); end
+          for k = 1:most - n fprintf (results, "fail %s %d\n", name, k); end
+        end
+        fclose (results); exit (0)'
+}
+octave() {
+    if ! command -v octave-cli >/dev/null; then
+        echo 'skip octave - no octave-cli'
+        return
+    fi
+    suite octave 150 octave_tests
+}
+
+# ---- LAPACKE ---------------------------------------------------------------------------
+# A line a call. The CUDA engine promises the values of an inverse, which lapacke.c checks,
+# and not its bits.
+lapacke_tests() {
+    local values='/^.(getri|potri)/s/ a=[^ ]*//'
+    "${under[@]}" "$T/rows" >calls || return
+    case ${ENGINE:-} in *mock*) values= ;; esac
+    sed -nE "$values; s/.* info=/pass &/p" calls >results
+}
+lapacke() {
+    if ! $CC -O2 -Wall "$SRC/test/lapacke.c" -o rows -llapacke -llapack -lm 2>cc.log; then
+        echo "skip lapacke - $(grep -m1 -E 'error|cannot' cc.log)"
+        return
+    fi
+    suite lapacke "$(./rows | awk '$1 == "calls" { print $2 }')" lapacke_tests
+}
+
+[ $# -gt 0 ] || set -- numpy-debian numpy-wheel octave lapacke
+for name; do
+    $name
+done
+exit $failed
