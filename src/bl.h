@@ -89,6 +89,7 @@ typedef void bl_fn(void);
 struct bl_target {
     bl_fn *fn;      /* NULL: none was found */
     bool narrow;    /* it takes 32-bit integers where the caller has 64 */
+    bool wide;      /* its integers are 64-bit, whatever its name */
     bool reference; /* it is netlib's, over netlib's BLAS: slow */
 };
 struct bl_target bl_find(unsigned id, unsigned spelling, const void *caller);

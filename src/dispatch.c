@@ -178,7 +178,7 @@ void bl_dispatch(unsigned id, unsigned spelling, void **v, const void *caller)
     }
     if (atomic_load_explicit(&bl_lanes_hold_memory, memory_order_relaxed))
         bl_pipeline_count_call();
-    bl_decode(&c, id, spelling & BL_WIDE, v);
+    bl_decode(&c, id, (spelling & BL_WIDE) || t.wide, v);
     c.reference = t.reference;
     outer(&c, spelling, v, t);
 }

@@ -249,6 +249,16 @@ static bl_fn *find_in(enum source source, const char *symbol, const char *caller
     }
 }
 
+static bool in_netlib_blas(const void *symbol)
+{
+    Dl_info where;
+    if (!symbol || !dladdr(symbol, &where))
+        return false;
+    const char *name = base_name(where.dli_fname);
+    return strncmp(name, "libblas.so.3", 12) == 0 ||
+           strncmp(name, "libblas64.so.3", 14) == 0;
+}
+
 /* Is this netlib's LAPACK over netlib's BLAS? Then the BLAS that its object reaches is
  * netlib's own libblas.so.3, and nothing in reach carries another library's mark. What is
  * not known is taken for a fast one. */
@@ -268,13 +278,37 @@ static bool is_reference(bl_fn *fn)
         return false;
     void *object = handle_of(map->l_name);
     void *gemm = object ? dlsym(object, "dgemm_") : NULL;
-    bool reference = gemm && dladdr(gemm, &where) &&
-                     strncmp(base_name(where.dli_fname), "libblas.so.3", 12) == 0;
+    void *first = dlsym(RTLD_DEFAULT, "dgemm_"); /* bound before the object's own */
+    bool reference = in_netlib_blas(gemm) && (!first || in_netlib_blas(first));
     for (size_t i = 0; reference && i < sizeof marks / sizeof *marks; i++)
         reference = !dlsym(object, marks[i]);
     if (object)
         dlclose(object);
     return reference;
+}
+
+/* Are a plain name's integers 64-bit (Debian's liblapack64, MKL's ILP64 layer)? Its BLAS
+ * is asked: this N is 3 to a 32-bit routine, negative to a 64-bit one, which answers 0. */
+static bool is_wide(bl_fn *fn)
+{
+    Dl_info where;
+    struct link_map *map;
+    void *symbol;
+    memcpy(&symbol, &fn, sizeof symbol);
+    if (!dladdr1(symbol, &where, (void **)&map, RTLD_DL_LINKMAP))
+        return false;
+    void *object = handle_of(map->l_name);
+    void *isamax = object ? dlsym(object, "isamax_") : NULL;
+    int64_t n = (int64_t)0xffffffff00000003, one = 1;
+    bool wide = false;
+    if (isamax) {
+        int (*ask)(const int64_t *, const float *, const int64_t *);
+        memcpy(&ask, &isamax, sizeof ask);
+        wide = ask(&n, (const float[]){1, 2, 3}, &one) == 0;
+    }
+    if (object)
+        dlclose(object);
+    return wide;
 }
 
 /* The spellings that can serve a call: its own, the other one of its width, and for a
@@ -290,12 +324,14 @@ static struct bl_target find(unsigned id, unsigned spelling, const char *caller)
             bl_symbol(symbol, id, order[i]);
             for (int s = pass ? GLOBAL : CHOSEN; s < (pass ? SOURCES : GLOBAL); s++) {
                 bl_fn *fn = find_in((enum source)s, symbol, caller);
-                if (fn)
-                    return (struct bl_target){fn, (order[i] ^ spelling) & BL_WIDE,
+                if (fn) {
+                    bool wide = (order[i] & BL_WIDE) || is_wide(fn);
+                    return (struct bl_target){fn, (spelling & BL_WIDE) && !wide, wide,
                                               is_reference(fn)};
+                }
             }
         }
-    return (struct bl_target){NULL, false, false};
+    return (struct bl_target){NULL, false, false, false};
 }
 
 _Noreturn static void give_up(unsigned id, unsigned spelling, const char *reason)

@@ -62,7 +62,7 @@ static bl_fn *routines[BL_IDS];
 
 static bool load_netlib(char *why, size_t len)
 {
-    void *lapack = dlopen("liblapack.so.3", RTLD_NOW | RTLD_LOCAL);
+    void *lapack = dlopen("liblapack.so.3", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
     if (!lapack) {
         snprintf(why, len, "%s", dlerror());
         return false;

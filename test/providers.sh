@@ -78,11 +78,6 @@ program() {
     "${build[@]}" "${@:3}" -o "$1" -Wl,--no-as-needed $2 -Wl,--as-needed -lm \
         -Wl,--allow-shlib-undefined || exit 1
 }
-# The mock's netlib must not be bound to a 64-bit BLAS that the program has loaded.
-sed 's/RTLD_NOW | RTLD_LOCAL/& | RTLD_DEEPBIND/' "$SRC/test/mock_engine.c" >mock.c &&
-    $CC -O2 -DHAVE_CONFIG_H -I"$BUILD" -I"$SRC/src" -I"$SRC/test" -fPIC -fvisibility=hidden \
-        -shared mock.c "$SRC/src/table.c" "$SRC/src/call.c" -o mock.so -ldl -pthread || exit 1
-
 # ---- one provider ----------------------------------------------------------------------
 say() { # say NAME WHAT-IS-WRONG
     if [ -n "$2" ]; then
@@ -100,7 +95,7 @@ sum() {
     awk -v c="$1" 'NF == 12 && $1 ~ /^[sdcz](ge|po)/ { n += $c } END { print n + 0 }' report
 }
 with() { # with MODE PROGRAM...
-    env LD_PRELOAD="$lib" BATCHLAPACK_MODE="$1" BATCHLAPACK_ENGINE="$PWD/mock.so" \
+    env LD_PRELOAD="$lib" BATCHLAPACK_MODE="$1" BATCHLAPACK_ENGINE="$MOCK" \
         BATCHLAPACK_REPORT=1 "${@:2}" 2>report
 }
 # provider NAME PROGRAM PATH TOUCHES KIND: PATH is searched for libraries; TOUCHES is a

@@ -44,8 +44,9 @@ suite() {
         BATCHLAPACK_REPORT=1 ${ENGINE:+BATCHLAPACK_ENGINE="$ENGINE"})
     (cd "$name/with" && $3 >out 2>err)
     rc=$?
-    wait $without || bad+=" without the preload: exit status $?;"
-    [ $rc -eq 0 ] || bad+=" exit status $rc;"
+    wait $without
+    local rc_without=$?
+    [ $rc -eq $rc_without ] || bad+=" exit status $rc, without the preload $rc_without;"
     for side in without with; do
         sort "$name/$side/results" >"$name/$side/sorted"
     done
