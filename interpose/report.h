@@ -1,5 +1,5 @@
 /* What the files of batchlapack-report share: the accounts of one or many processes, as
- * stats.c writes them, added up. */
+ * report.c writes them, added up. */
 #ifndef REPORT_H
 #define REPORT_H
 

@@ -185,19 +185,17 @@ static void json_options(FILE *f)
 
 static void json_device(FILE *f, const struct bl_device *device)
 {
+    if (!device) {
+        fputs("\"device\": null, \"ordinal\": null, \"architecture\": null", f);
+        return;
+    }
     fputs("\"device\": ", f);
-    if (device)
-        json_string(f, device->name);
+    json_string(f, device->name);
+    fprintf(f, ", \"ordinal\": %d, \"architecture\": ", device->ordinal);
+    if (device->capability)
+        fprintf(f, "\"sm_%d\"", device->capability);
     else
         fputs("null", f);
-    if (device)
-        fprintf(f, ", \"ordinal\": %d", device->ordinal);
-    else
-        fputs(", \"ordinal\": null", f);
-    if (device && device->capability)
-        fprintf(f, ", \"architecture\": \"sm_%d\"", device->capability);
-    else
-        fputs(", \"architecture\": null", f);
 }
 
 static void json_process(FILE *f)

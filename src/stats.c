@@ -1,10 +1,10 @@
 /* What happened to every call: the counters that the account at exit is made of. With
- * neither BATCHLAPACK_REPORT nor BATCHLAPACK_VERBOSE nothing is counted or timed.
+ * neither BATCHLAPACK_REPORT nor BATCHLAPACK_VERBOSE set nothing is counted or timed.
  *
  * The dispatcher tells of each call, from any thread, and the engine of its start-up. At
  * exit a process that made an eligible call (legal, not empty, no query) gives its
- * account (report.c); a forked child begins a new one. Nothing here takes a lock or
- * changes what the program sees: errno and floating-point flags stay its own.
+ * account (report.c); a forked child begins a new one. Nothing here writes, or may change
+ * what the program sees: errno and floating-point flags stay its own.
  */
 #include <errno.h>
 #include <fenv.h>

@@ -11,7 +11,7 @@
 
 #include "bl.h"
 
-/* ---- the counters (stats.c) -------------------------------------------------------- */
+/* ---- the counters (stats.c) ---- */
 
 /* Calls by the larger dimension n, two buckets an octave: bucket 2e holds 2^e <= n <
  * sqrt(2) * 2^e, bucket 2e + 1 the rest of the octave, the last one everything above. The
@@ -35,20 +35,17 @@ extern _Atomic uint64_t bl_startup_ns; /* the longest that a call waited for the
 extern const char *const bl_reason_text[BL_REASONS];
 uint64_t bl_bucket_from(int i); /* the smallest n of a bucket */
 
-/* ---- the account (report.c) ----------------------------------------------------------
- */
+/* ---- the account (report.c) ---- */
 
 /* Write it, to the file that BATCHLAPACK_REPORT names or to stderr. */
 void bl_report(bool file);
 
-/* ---- a line a call (verbose.c) -------------------------------------------------------
- */
+/* ---- a line a call (verbose.c) ---- */
 
 void bl_verbose_call(const struct bl_call *c, enum bl_reason where, uint64_t ns);
 void bl_verbose_after_fork(void);
 
-/* ---- files that options name (named_file.c) ------------------------------------------
- */
+/* ---- files that options name (named_file.c) ---- */
 
 /* A relative name means the directory in which this was called, whatever the program
  * changes to later. */
