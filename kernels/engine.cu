@@ -9,6 +9,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include "kernel.cuh"
@@ -245,14 +246,42 @@ enum bl_status device_free(void *p)
     BL_VISIT(cudaFree(p));
 }
 
+/* Pinned memory is ordinary memory that is registered: it stays mapped when the program
+ * resets the device under us (what cudaHostAlloc gives does not), and registering is
+ * faster. A forked child does not get it, so its pages are never copied while the device
+ * writes to them. The page in front holds the size. */
+constexpr size_t PAGE = 4096;
+
 enum bl_status host_alloc(size_t bytes, void **p)
 {
-    BL_VISIT(cudaHostAlloc(p, bytes, cudaHostAllocDefault));
+    Visit visit;
+    if (!visit)
+        return BL_LOST;
+    size_t size = bytes + PAGE;
+    void *base =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+        return BL_NOMEM;
+    madvise(base, size, MADV_DONTFORK);
+    enum bl_status status =
+        settle(cudaHostRegister((char *)base + PAGE, bytes, cudaHostRegisterDefault));
+    if (status != BL_OK) {
+        munmap(base, size);
+        return status;
+    }
+    *(size_t *)base = size;
+    *p = (char *)base + PAGE;
+    return BL_OK;
 }
 
 enum bl_status host_free(void *p)
 {
-    BL_VISIT(cudaFreeHost(p));
+    Visit visit;
+    enum bl_status status = visit ? settle(cudaHostUnregister(p)) : BL_LOST;
+    void *base = (char *)p - PAGE;
+    if (status == BL_OK)
+        munmap(base, *(size_t *)base);
+    return status;
 }
 
 enum bl_status copy_in(void *queue, void *d, const void *h, size_t bytes)

@@ -288,7 +288,8 @@ static bool is_reference(bl_fn *fn)
 }
 
 /* Are a plain name's integers 64-bit (Debian's liblapack64, MKL's ILP64 layer)? Its BLAS
- * is asked: this N is 3 to a 32-bit routine, negative to a 64-bit one, which answers 0. */
+ * is asked: this N is 3 to a 32-bit routine, negative to a 64-bit one, which answers 0.
+ */
 static bool is_wide(bl_fn *fn)
 {
     Dl_info where;

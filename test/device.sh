@@ -42,15 +42,13 @@ wrap() { # NAME COMMAND...: a script of that name, for test/run
     list="$list $script"
 }
 list=
-wrap device-compare "$(program compare)" "${MATRICES:-2000}"
-# batch links the shim in, and so looks beside itself for the engine.
 engine=$BUILD/.libs/libbatchlapack_cuda.so
+# batch links the shim in, and so looks beside itself for the engine.
+wrap device-compare "$(program compare)" "${MATRICES:-2000}"
 wrap device-batch env BATCHLAPACK_ENGINE="$engine" "$(program batch)" --heavy
 wrap device-field-faults "$(program field_faults)" --heavy
 wrap device-xlintst bash "$here/xlintst.sh"
 wrap device-examples bash "$here/examples.sh"
-wrap device-crowd bash "$here/device/crowd.sh"
-wrap device-manners "$BUILD/test/device/manners"
 whole=yes
 [ "${MATRICES:-2000}" -ge 2000 ] || whole=no
 if [ "${SANITIZER:-yes}" = no ] || ! command -v compute-sanitizer >/dev/null; then
@@ -61,8 +59,12 @@ else
             bash "$here/device/sanitize.sh" $tool "$(program batch)"
     done
 fi
+# These two want the card for themselves: they fill its memory, or count it.
+list="$list --"
+wrap device-crowd bash "$here/device/crowd.sh"
+wrap device-manners "$BUILD/test/device/manners"
 # shellcheck disable=SC2086
-bash "$here/run" $list | tee "$out/result"
+JOBS=8 bash "$here/run" $list | tee "$out/result"
 rc=${PIPESTATUS[0]}
 grep -hE '^(ok|not ok|skip) ' test/logs/*.log >"$out/cases"
 [ -z "${OUT:-}" ] || cp -r test/logs "$out/result" "$OUT/" 2>/dev/null

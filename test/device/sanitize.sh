@@ -1,6 +1,6 @@
 #!/bin/bash
-# A subset of the batch test under compute-sanitizer: sanitize.sh TOOL PROGRAM. racecheck
-# takes a minute for what memcheck does in a second, and so gets two sizes.
+# A subset of the batch test under compute-sanitizer: sanitize.sh TOOL PROGRAM (racecheck
+# takes a minute for what memcheck does in a second, and so gets two sizes).
 set -u
 tool=$1 program=$2
 case $tool in
