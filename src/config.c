@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -244,15 +245,25 @@ void bl_read_config(void)
     pthread_once(&once, read_environment);
 }
 
+/* Where this library lies, made absolute before the program can change its directory. */
+static char own_directory[PATH_MAX];
+
+__attribute__((constructor)) static void remember_own_directory(void)
+{
+    Dl_info self;
+    char absolute[PATH_MAX];
+    if (!dladdr((void *)bl_own_path, &self) || !self.dli_fname)
+        return;
+    const char *path = self.dli_fname;
+    if (*path != '/' && !(path = realpath(path, absolute)))
+        return;
+    const char *slash = strrchr(path, '/');
+    snprintf(own_directory, sizeof own_directory, "%.*s", (int)(slash - path), path);
+}
+
 /* The path of `name` in the directory that this library was loaded from. */
 char *bl_own_path(char *out, size_t size, const char *name)
 {
-    Dl_info self;
-    if (!dladdr((void *)bl_own_path, &self) || !self.dli_fname)
-        return NULL;
-    const char *slash = strrchr(self.dli_fname, '/');
-    int n = slash ? snprintf(out, size, "%.*s/%s", (int)(slash - self.dli_fname),
-                             self.dli_fname, name)
-                  : snprintf(out, size, "%s", name);
-    return n > 0 && (size_t)n < size ? out : NULL;
+    int n = snprintf(out, size, "%s/%s", own_directory, name);
+    return *own_directory && n > 0 && (size_t)n < size ? out : NULL;
 }

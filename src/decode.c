@@ -13,11 +13,12 @@ static int64_t integer(const void *p, bool wide)
     return wide ? *(const int64_t *)p : *(const int32_t *)p;
 }
 
-/* LSAME: the first letter counts, in either case. */
+/* LSAME: the first letter counts, in either case. NUL is no letter, and not "has none".
+ */
 static char option(const void *p)
 {
     unsigned char c = *(const unsigned char *)p;
-    return (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    return (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c ? c : '?');
 }
 
 void bl_decode(struct bl_call *c, unsigned id, bool wide, void *const *v)

@@ -4,13 +4,12 @@
  * dgesv calls our dgetrf_) is nested and goes straight on. Whatever fails on the GPU's
  * side ends in the program's own LAPACK with the caller's data as it was.
  */
-#include <errno.h>
 #include <fenv.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "batchlapack.h"
 #include "bl.h"
+#include "guard.h"
 
 /* ---- nested calls ---- */
 
@@ -75,12 +74,10 @@ BL_EXPORT const char *batchlapack_version(void)
 
 /* ---- deciding ---- */
 
-static const struct bl_engine *decide(const struct bl_call *c, bool reference,
-                                      enum bl_reason *why)
+/* Is this call for the GPU, by what it is? Else *why not. */
+static bool worthwhile(const struct bl_call *c, int mode, double *saving,
+                       enum bl_reason *why)
 {
-    int mode = thread_mode == BATCHLAPACK_MODE_DEFAULT ? (int)bl_option(BL_OPTION_MODE)
-                                                       : thread_mode;
-    double saving = 0;
     if (c->query)
         *why = BL_WHY_QUERY;
     else if (!c->legal)
@@ -91,13 +88,13 @@ static const struct bl_engine *decide(const struct bl_call *c, bool reference,
         *why = BL_WHY_MODE;
     else if (bl_config()->excluded)
         *why = BL_WHY_EXCLUDED;
-    else if (mode == BATCHLAPACK_MODE_AUTO && (saving = bl_saving(c, reference)) <= 0)
+    else if (mode == BATCHLAPACK_MODE_AUTO && (*saving = bl_saving(c, c->reference)) <= 0)
         *why = BL_WHY_SMALL;
     else if (fegetround() != FE_TONEAREST)
         *why = BL_WHY_ROUNDING;
     else
-        return bl_engine_for(saving, mode == BATCHLAPACK_MODE_GPU, why);
-    return NULL;
+        return true;
+    return false;
 }
 
 /* WORK(1), in the routine's own precision. */
@@ -115,27 +112,37 @@ static void set_work(const struct bl_call *c)
            is_double ? sizeof size : sizeof single);
 }
 
-/* On the engine, or a reason why not; then nothing of the caller's was written. The
- * program's floating-point traps, flags and errno are as before. */
-static enum bl_reason offload(const struct bl_engine *engine, const struct bl_call *c,
-                              struct bl_traffic *traffic)
+static enum bl_reason run_on(const struct bl_engine *engine, const struct bl_call *c,
+                             struct bl_traffic *traffic)
 {
     struct bl_job job;
     int64_t done;
-    int saved_errno = errno, cancel;
-    fenv_t env;
     bl_job_of_call(&job, c);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    feholdexcept(&env);
     enum bl_status status = bl_pipeline(engine, &job, &done, traffic);
-    fesetenv(&env);
-    pthread_setcancelstate(cancel, NULL);
-    errno = saved_errno;
     if (status != BL_OK)
         return bl_engine_failed(status);
     bl_engine_succeeded();
     set_work(c);
     return BL_ON_GPU;
+}
+
+/* On the engine, or a reason why not; then nothing of the caller's was written. */
+static enum bl_reason offload(const struct bl_call *c, struct bl_traffic *traffic)
+{
+    int mode = thread_mode == BATCHLAPACK_MODE_DEFAULT ? (int)bl_option(BL_OPTION_MODE)
+                                                       : thread_mode;
+    double saving = 0;
+    enum bl_reason where;
+    if (!worthwhile(c, mode, &saving, &where))
+        return where;
+    struct bl_guard guard;
+    bl_guard_enter(&guard);
+    const struct bl_engine *engine =
+        bl_engine_for(saving, mode == BATCHLAPACK_MODE_GPU, &where);
+    if (engine)
+        where = run_on(engine, c, traffic);
+    bl_guard_leave(&guard);
+    return where;
 }
 
 /* ---- one call ---- */
@@ -145,10 +152,7 @@ static void run(const struct bl_call *c, unsigned spelling, void **v, struct bl_
     bool counted = bl_config()->counted;
     uint64_t begin = counted ? bl_now() : 0;
     struct bl_traffic traffic = {0, 0};
-    enum bl_reason where;
-    const struct bl_engine *engine = decide(c, t.reference, &where);
-    if (engine)
-        where = offload(engine, c, &traffic);
+    enum bl_reason where = offload(c, &traffic);
     if (where != BL_ON_GPU)
         bl_forward(t, c->id, spelling, v);
     if (counted)

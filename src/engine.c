@@ -5,7 +5,6 @@
  * the caller's data.
  */
 #include <dlfcn.h>
-#include <fenv.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -81,8 +80,11 @@ static bool load(void)
     }
     struct bl_device found = {0};
     int ordinal = (int)bl_min(bl_option(BL_OPTION_DEVICE), INT_MAX);
-    if (e->open(ordinal, &found, reason, sizeof reason) != BL_OK)
+    if (e->open(ordinal, &found, reason, sizeof reason) != BL_OK) {
+        reason[sizeof reason - 1] = 0;
         return false;
+    }
+    found.name[sizeof found.name - 1] = 0;
     device = found;
     engine = e;
     atexit(switch_off_at_exit);
@@ -102,16 +104,13 @@ static bool start(void)
     pthread_attr_t attr;
     pthread_t thread;
     sigset_t all, before;
-    fenv_t env;
     bool loaded = false;
-    feholdexcept(&env); /* a new thread inherits traps */
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, (size_t)8 << 20);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = pthread_create(&thread, &attr, load_on_own_stack, &loaded);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    fesetenv(&env);
     pthread_attr_destroy(&attr);
     if (failed) {
         snprintf(reason, sizeof reason, "no thread to start it: %s", strerror(failed));
@@ -144,7 +143,7 @@ const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason
     if (now != ASLEEP)
         return ready(now, why);
     if (!forced) {
-        uint64_t ns = (uint64_t)(bl_min((int64_t)(saving * 1e9), INT64_MAX / 1024));
+        uint64_t ns = (uint64_t)((saving < 1e6 ? saving : 1e6) * 1e9);
         uint64_t sum = atomic_fetch_add(&saved_ns, ns) + ns;
         if ((double)sum < BL_STARTUP_SECONDS * 1e9) {
             *why = BL_WHY_STARTUP;

@@ -66,7 +66,7 @@ static void give_lane(struct lane *lane)
 {
     pthread_mutex_lock(&lock);
     lane->taken = false;
-    pthread_cond_signal(&given_back);
+    pthread_cond_broadcast(&given_back);
     pthread_mutex_unlock(&lock);
 }
 
@@ -135,27 +135,36 @@ static enum bl_status allocate(const struct bl_engine *e, struct lane *lane, siz
     return status;
 }
 
-/* Memory for `bytes`, within the limit of BATCHLAPACK_MEMORY over all lanes; what idle
- * lanes hold is given up for it. */
+/* Memory for `bytes`, within the limit of BATCHLAPACK_MEMORY over all lanes. What idle
+ * lanes hold is given up for it, and what busy ones hold is waited for: who else is busy
+ * decides when a call runs, never where. Only a lane without an arena waits, so one
+ * always goes on. */
 static enum bl_status need_arena(const struct bl_engine *e, struct lane *lane,
                                  size_t bytes)
 {
     lane->used = true;
-    lane->most = bl_max(lane->most, bytes);
+    lane->most = (size_t)bl_max((int64_t)lane->most, (int64_t)bytes);
     atomic_store_explicit(&bl_lanes_hold_memory, true, memory_order_relaxed);
     if (lane->arena_bytes >= bytes)
         return BL_OK;
     pthread_mutex_lock(&lock);
     drop_arena(e, lane);
     enum bl_status status = allocate(e, lane, bytes);
-    bool dropped = false;
-    for (int i = 0; i < LANES && status == BL_NOMEM; i++)
-        if (!lanes[i].taken && lanes[i].arena) {
-            drop_arena(e, &lanes[i]);
-            dropped = true;
+    while (status == BL_NOMEM) {
+        bool dropped = false, busy = false;
+        for (int i = 0; i < LANES; i++) {
+            busy |= lanes[i].taken && lanes[i].arena;
+            if (!lanes[i].taken && lanes[i].arena) {
+                drop_arena(e, &lanes[i]);
+                dropped = true;
+            }
         }
-    if (dropped)
+        if (!dropped && !busy)
+            break;
+        if (!dropped)
+            pthread_cond_wait(&given_back, &lock);
         status = allocate(e, lane, bytes);
+    }
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -191,12 +200,14 @@ static void settle(const struct bl_engine *e, struct lane *lane)
 {
     if (lane->queue && e->wait(lane->queue) != BL_OK) {
         e->queue_close(lane->queue);
+        pthread_mutex_lock(&lock);
         lane->queue = NULL;
         for (int s = 0; s < SLOTS; s++)
             lane->slot[s] = NULL;
         lane->slot_bytes = 0;
         lane->arena = NULL;
         lane->arena_bytes = 0;
+        pthread_mutex_unlock(&lock);
     }
 }
 

@@ -5,11 +5,14 @@
  * names a file that replaces thresholds: lines "dgetrf 512", # begins a comment.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <fenv.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "bl.h"
 
@@ -85,15 +88,28 @@ static void set_threshold(int kind, unsigned id, double n)
     hopeless[kind][id] = (int64_t)size;
 }
 
+/* A regular file, or NULL: a pipe or a device could keep the program waiting. */
+static FILE *open_regular(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        return fdopen(fd, "r");
+    if (fd >= 0)
+        close(fd);
+    return NULL;
+}
+
 static void read_tune_file(const char *path)
 {
-    FILE *f = fopen(path, "re");
+    FILE *f = open_regular(path);
     if (!f) {
-        bl_say("option BATCHLAPACK_TUNE ignored: cannot open %s", path);
+        bl_say("option BATCHLAPACK_TUNE ignored: cannot read %s", path);
         return;
     }
-    char line[256], name[BL_SYMBOL_MAX], want[BL_SYMBOL_MAX];
-    for (int number = 1; fgets(line, sizeof line, f); number++) {
+    char *line = NULL, name[BL_SYMBOL_MAX], want[BL_SYMBOL_MAX];
+    size_t space = 0;
+    for (int number = 1; getline(&line, &space, f) >= 0; number++) {
         line[strcspn(line, "#\n")] = 0;
         double n;
         char rest;
@@ -112,6 +128,7 @@ static void read_tune_file(const char *path)
             for (int kind = 0; kind < KINDS; kind++)
                 set_threshold(kind, id, n);
     }
+    free(line);
     fclose(f);
 }
 
@@ -147,11 +164,16 @@ static void read_tune(void)
     errno = saved;
 }
 
+/* The program's floating-point flags and traps do not notice. */
 static struct bl_cost cost(const struct bl_call *c, bool reference)
 {
+    fenv_t env;
+    feholdexcept(&env);
     double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs;
-    return (struct bl_cost){bl_flops(c->id, m, n, r) / cpu_rate[reference][c->id],
-                            gpu_seconds(c->id, m, n, r)};
+    struct bl_cost seconds = {bl_flops(c->id, m, n, r) / cpu_rate[reference][c->id],
+                              gpu_seconds(c->id, m, n, r)};
+    fesetenv(&env);
+    return seconds;
 }
 
 struct bl_cost bl_cost(const struct bl_call *c, bool reference)

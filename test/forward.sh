@@ -309,6 +309,28 @@ done
 reports device-option-first fine '[mock device 2]' BATCHLAPACK_DEVICE=2 SLURM_LOCALID=5 \
     "${gpu[@]}" ./app
 
+# ---- interrupted ------------------------------------------------------------------------
+build $CC -rdynamic "$from/interrupted.c" -o interrupted -llapack -pthread -lm
+for what in longjmp altstack fork; do both interrupted-$what fine ./interrupted $what; done
+prints interrupted-start-cancelled fine "${gpu[@]}" BL_MOCK_OPEN_MS=400 ./interrupted cancel
+both flags-nothing-rounded fine ./interrupted flags
+both options-nul 'DPOTRF 1 fine' ./interrupted nul
+# A relative path to the library, and another directory when the engine is looked for: the
+# mock in the engine's place, beside a copy of the library.
+mkdir beside && cp "$lib" beside/libbatchlapack.so && cp "$MOCK" beside/libbatchlapack_cuda.so
+preload=./libbatchlapack.so
+(cd beside && reports relative-preload fine 'dgetrf 1 0 1 0;[mock device 0]' \
+    BATCHLAPACK_MODE=gpu ../interrupted chdir && exit $failed) || failed=1
+preload=$lib
+
+# ---- a threshold file that is none --------------------------------------------------------
+mkfifo fifo
+{ printf '#%300s' ''; echo 'dgesv 10'; } >long-comment
+for tune in fifo /dev/zero . long-comment; do
+    reports "tune-${tune//[^a-z]/-}" fine '[20 on the CPU: below the threshold]' \
+        BATCHLAPACK_TUNE=$tune BATCHLAPACK_ENGINE="$MOCK" ./auto 100 20
+done
+
 # ---- options and descriptors -----------------------------------------------------------
 # says NAME PATTERN...: exit status 0, and each pattern on exactly one line of stderr.
 says() {

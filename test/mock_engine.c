@@ -5,7 +5,8 @@
  * Copies and runs are only recorded; wait() performs them. A shim that reads a slot, or
  * fills it again, before it has waited is found out. Freed memory is poisoned.
  *
- * Tests order faults through mock_set(), which they find with dlsym.
+ * Tests order faults through mock_set(), which they find with dlsym. BL_MOCK_OPEN_MS
+ * makes the start-up take so long.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -299,6 +300,9 @@ static size_t workspace(const struct bl_job *job)
 static enum bl_status open_engine(int ordinal, struct bl_device *device, char *why,
                                   size_t len)
 {
+    const char *ms = getenv("BL_MOCK_OPEN_MS");
+    if (ms)
+        usleep((unsigned)atoi(ms) * 1000);
     if (!load_netlib(why, len))
         return BL_UNSUPPORTED;
     snprintf(device->name, sizeof device->name, "mock device %d (netlib in host memory)",
