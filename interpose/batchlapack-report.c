@@ -6,7 +6,6 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,24 +25,6 @@ static const char help[] =
     "Exit: 0; 1 when a file was skipped or the plot could not be made; 2 for a mistake "
     "in\n"
     "using it.\n";
-
-int complain(int code, const char *format, ...)
-{
-    va_list ap;
-    va_start(ap, format);
-    fputs("batchlapack-report: ", stderr);
-    vfprintf(stderr, format, ap);
-    fputc('\n', stderr);
-    va_end(ap);
-    return code;
-}
-
-void *must(void *memory)
-{
-    if (!memory)
-        exit(complain(1, "out of memory"));
-    return memory;
-}
 
 /* ---- whose account it is ---- */
 

@@ -5,7 +5,6 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,24 +21,6 @@ static const struct {
 #include "options.def"
 #undef O
 };
-
-int complain(int code, const char *format, ...)
-{
-    va_list ap;
-    va_start(ap, format);
-    fputs("batchlapack-run: ", stderr);
-    vfprintf(stderr, format, ap);
-    fputc('\n', stderr);
-    va_end(ap);
-    return code;
-}
-
-void *must(void *memory)
-{
-    if (!memory)
-        exit(complain(2, "out of memory"));
-    return memory;
-}
 
 char *join(const char *a, const char *b, const char *c)
 {

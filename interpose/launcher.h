@@ -9,15 +9,13 @@
 #include <stdint.h>
 
 #include "bl.h"
+#include "command.h"
 
 #define LIBRARY "libbatchlapack.so"
 #define LENGTH(a) (sizeof(a) / sizeof *(a))
 
 /* ---- batchlapack-run.c ---- */
 
-/* Print a message and return `code`. */
-int complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void *must(void *memory); /* exits when there is none */
 char *join(const char *a, const char *b, const char *c);
 const char *base_name(const char *path);
 bool is_ours(const char *path); /* any build of the library, under any version */

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "command.h"
+
 enum { CPU, GPU, SIDES };
 
 struct side {
@@ -47,11 +49,6 @@ struct report {
     struct routine *routines;
     size_t process_count, routine_count;
 };
-
-/* ---- batchlapack-report.c ---- */
-
-int complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void *must(void *memory); /* exits when there is none */
 
 /* ---- report_file.c ---- */
 

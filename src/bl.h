@@ -93,6 +93,8 @@ struct bl_target {
     bool reference; /* it is netlib's, over netlib's BLAS: slow */
 };
 struct bl_target bl_find(unsigned id, unsigned spelling, const void *caller);
+struct bl_target bl_provider_of(bl_fn *fn); /* provider.c; all but `narrow` */
+void *bl_handle_of(const char *name);       /* of a loaded object; "": the program */
 void bl_forward(struct bl_target t, unsigned id, unsigned spelling, void **v);
 void bl_call_lapack(bl_fn *f, unsigned nargs, void *const *v);
 

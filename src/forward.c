@@ -82,17 +82,6 @@ static bool call_narrow(bl_fn *f, unsigned id, void **v)
 /* A copy of this library, whatever path it was loaded from, exports this. */
 #define MARK "batchlapack_version"
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-static void *handle_of(const char *name)
-{
-    return dlopen(*name ? name : NULL, RTLD_LAZY | RTLD_NOLOAD);
-}
-
 /* Routines that lie in a copy of this library would only come back to us. The library
  * that serves us is kept (its reference is never given back), so a cached pointer stays
  * good after the program has closed it. */
@@ -108,7 +97,7 @@ static bl_fn *accept(void *symbol)
     if (dladdr1(symbol, &where, (void **)&entry, RTLD_DL_SYMENT) && entry &&
         entry->st_shndx == SHN_UNDEF)
         return NULL;
-    void *object = handle_of(map->l_name);
+    void *object = bl_handle_of(map->l_name);
     if (!object)
         return NULL;
     Dl_info mark;
@@ -152,7 +141,7 @@ static bl_fn *in_loaded_objects(const char *symbol)
     bl_fn *fn = NULL;
     dl_iterate_phdr(collect, &w);
     for (size_t i = 0; i < w.count; i++) {
-        void *handle = fn ? NULL : handle_of(w.names[i]);
+        void *handle = fn ? NULL : bl_handle_of(w.names[i]);
         fn = fn ? fn : in_handle(handle, symbol);
         if (handle)
             dlclose(handle);
@@ -207,7 +196,7 @@ static bl_fn *in_needed(void *handle, const char *symbol)
     struct names n = names_of(map);
     n.path = NULL;
     for (const char *name; !fn && (name = next_name(&n));) {
-        void *needed = handle_of(name);
+        void *needed = bl_handle_of(name);
         fn = in_handle(needed, symbol);
         if (needed)
             dlclose(needed);
@@ -226,7 +215,7 @@ static bl_fn *find_in(enum source source, const char *symbol, const char *caller
         const char *path = bl_option_text(BL_OPTION_LAPACK);
         return path ? in_handle(dlopen(path, RTLD_LAZY | RTLD_LOCAL), symbol) : NULL;
     case CALLER:
-        handle = handle_of(caller);
+        handle = bl_handle_of(caller);
         fn = in_handle(handle, symbol);
         if (handle && !fn)
             fn = in_needed(handle, symbol);
@@ -234,7 +223,7 @@ static bl_fn *find_in(enum source source, const char *symbol, const char *caller
             dlclose(handle);
         return fn;
     case GLOBAL: /* what the loader would have bound, if we stand before it */
-        handle = handle_of("");
+        handle = bl_handle_of("");
         if (!handle || !dlsym(handle, MARK))
             return NULL;
         /* fall through */
@@ -247,69 +236,6 @@ static bl_fn *find_in(enum source source, const char *symbol, const char *caller
     default:
         return NULL;
     }
-}
-
-static bool in_netlib_blas(const void *symbol)
-{
-    Dl_info where;
-    if (!symbol || !dladdr(symbol, &where))
-        return false;
-    const char *name = base_name(where.dli_fname);
-    return strncmp(name, "libblas.so.3", 12) == 0 ||
-           strncmp(name, "libblas64.so.3", 14) == 0;
-}
-
-/* Is this netlib's LAPACK over netlib's BLAS? Then the BLAS that its object reaches is
- * netlib's own libblas.so.3, and nothing in reach carries another library's mark. What is
- * not known is taken for a fast one. */
-static bool is_reference(bl_fn *fn)
-{
-    static const char *const marks[] = {
-        "openblas_get_config", "bli_info_get_version_str",
-        "MKL_Get_Version",     "ATL_buildinfo",
-        "armplversion",        "flexiblas_info",
-        "nvblas_dgemm",        "cblas_dgemm_batch",
-    };
-    Dl_info where;
-    struct link_map *map;
-    void *symbol;
-    memcpy(&symbol, &fn, sizeof symbol);
-    if (!dladdr1(symbol, &where, (void **)&map, RTLD_DL_LINKMAP))
-        return false;
-    void *object = handle_of(map->l_name);
-    void *gemm = object ? dlsym(object, "dgemm_") : NULL;
-    void *first = dlsym(RTLD_DEFAULT, "dgemm_"); /* bound before the object's own */
-    bool reference = in_netlib_blas(gemm) && (!first || in_netlib_blas(first));
-    for (size_t i = 0; reference && i < sizeof marks / sizeof *marks; i++)
-        reference = !dlsym(object, marks[i]);
-    if (object)
-        dlclose(object);
-    return reference;
-}
-
-/* Are a plain name's integers 64-bit (Debian's liblapack64, MKL's ILP64 layer)? Its BLAS
- * is asked: this N is 3 to a 32-bit routine, negative to a 64-bit one, which answers 0.
- */
-static bool is_wide(bl_fn *fn)
-{
-    Dl_info where;
-    struct link_map *map;
-    void *symbol;
-    memcpy(&symbol, &fn, sizeof symbol);
-    if (!dladdr1(symbol, &where, (void **)&map, RTLD_DL_LINKMAP))
-        return false;
-    void *object = handle_of(map->l_name);
-    void *isamax = object ? dlsym(object, "isamax_") : NULL;
-    int64_t n = (int64_t)0xffffffff00000003, one = 1;
-    bool wide = false;
-    if (isamax) {
-        int (*ask)(const int64_t *, const float *, const int64_t *);
-        memcpy(&ask, &isamax, sizeof ask);
-        wide = ask(&n, (const float[]){1, 2, 3}, &one) == 0;
-    }
-    if (object)
-        dlclose(object);
-    return wide;
 }
 
 /* The spellings that can serve a call: its own, the other one of its width, and for a
@@ -326,9 +252,10 @@ static struct bl_target find(unsigned id, unsigned spelling, const char *caller)
             for (int s = pass ? GLOBAL : CHOSEN; s < (pass ? SOURCES : GLOBAL); s++) {
                 bl_fn *fn = find_in((enum source)s, symbol, caller);
                 if (fn) {
-                    bool wide = (order[i] & BL_WIDE) || is_wide(fn);
-                    return (struct bl_target){fn, (spelling & BL_WIDE) && !wide, wide,
-                                              is_reference(fn)};
+                    struct bl_target t = bl_provider_of(fn);
+                    t.wide |= order[i] & BL_WIDE;
+                    t.narrow = (spelling & BL_WIDE) && !t.wide;
+                    return t;
                 }
             }
         }

@@ -440,11 +440,12 @@ void test_getri()
             }
 }
 
+/* The two routines whose arguments are UPLO, N, A, LDA, INFO. */
 template <class T>
-void test_potrf()
+void test_in_place(const char *name, int64_t (*ours)(Team &, const Problem<T> &))
 {
-    auto f = netlib<T, void(const char *, int *, T *, int *, int *, size_t)>("potrf");
-    Report report(title<T>("potrf"));
+    auto f = netlib<T, void(const char *, int *, T *, int *, int *, size_t)>(name);
+    Report report(title<T>(name));
     Team team;
     for (int n : orders)
         for (int kind = 0; kind < KINDS; kind++)
@@ -455,28 +456,7 @@ void test_potrf()
                     c.label += text(" uplo=%s", uplo);
                     c.ready();
                     c.p.uplo = *uplo;
-                    c.info = int(potrf(team, c.p));
-                    f(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
-                    c.judge(report);
-                }
-}
-
-template <class T>
-void test_potri()
-{
-    auto f = netlib<T, void(const char *, int *, T *, int *, int *, size_t)>("potri");
-    Report report(title<T>("potri"));
-    Team team;
-    for (int n : orders)
-        for (int kind = 0; kind < KINDS; kind++)
-            for (const char *uplo : {"U", "L"})
-                for (int repeat = 0; repeat < 3; repeat++) {
-                    Case<T> c(Kind(kind), n, n, 0);
-                    c.a = definite<T>(c.kind, *uplo == 'U', n, c.lda);
-                    c.label += text(" uplo=%s", uplo);
-                    c.ready();
-                    c.p.uplo = *uplo;
-                    c.info = int(potri(team, c.p));
+                    c.info = int(ours(team, c.p));
                     f(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
                     c.judge(report);
                 }
@@ -594,9 +574,9 @@ void test_all()
     test_getrs<T>();
     test_gesv<T>();
     test_getri<T>();
-    test_potrf<T>();
+    test_in_place<T>("potrf", potrf<T>);
     test_potrs<T>();
-    test_potri<T>();
+    test_in_place<T>("potri", potri<T>);
     test_posv<T>();
 }
 
