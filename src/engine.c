@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "bl.h"
 
@@ -20,7 +22,8 @@
 enum state { ASLEEP, READY, MISSING, OFF, FORKED };
 
 static _Atomic int state = ASLEEP;
-static _Atomic bool begun; /* start-up has at least begun */
+static _Atomic bool begun;        /* start-up has at least begun */
+static const volatile char *here; /* reads 0 in a forked child, however it was forked */
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 static const struct bl_engine *engine;
 static struct bl_device device;
@@ -40,7 +43,8 @@ const char *bl_engine_why(void)
 
 const struct bl_engine *bl_engine_now(void)
 {
-    return atomic_load_explicit(&state, memory_order_acquire) == READY ? engine : NULL;
+    bool up = atomic_load_explicit(&state, memory_order_acquire) == READY;
+    return up && (!here || *here) ? engine : NULL;
 }
 
 /* The option, or what the device has, shared out among the processes of this node that
@@ -91,6 +95,23 @@ static bool load(void)
     return true;
 }
 
+/* A page that the kernel empties in a child: pthread_atfork does not see _Fork() or a raw
+ * system call. Where there is none to be had, pthread_atfork must do. */
+static void mark_this_process(void)
+{
+    const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    char *page =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return;
+    if (madvise(page, size, MADV_WIPEONFORK) != 0) {
+        munmap(page, size);
+        return;
+    }
+    *page = 1;
+    here = page;
+}
+
 static void *load_on_own_stack(void *loaded)
 {
     *(bool *)loaded = load();
@@ -120,11 +141,26 @@ static bool start(void)
     return loaded;
 }
 
+/* No lock is taken before a fork: the CUDA driver may itself fork while it starts. */
+static void after_fork_in_child(void)
+{
+    pthread_mutex_init(&starting, NULL);
+    if (atomic_load(&begun)) {
+        atomic_store(&state, FORKED);
+        snprintf(reason, sizeof reason, "forked from a process that uses one");
+    }
+    bl_pipeline_after_fork();
+}
+
 static const struct bl_engine *ready(int now, enum bl_reason *why)
 {
     switch (now) {
     case READY:
-        return engine;
+        if (!here || *here)
+            return engine;
+        after_fork_in_child();
+        *why = BL_WHY_FORKED;
+        break;
     case MISSING:
         *why = BL_WHY_NOENGINE;
         break;
@@ -155,6 +191,7 @@ const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason
     now = atomic_load(&state);
     if (now == ASLEEP) {
         atomic_store(&begun, true);
+        mark_this_process();
         now = start() ? READY : MISSING;
         atomic_store_explicit(&state, now, memory_order_release);
     }
@@ -202,17 +239,6 @@ void bl_engine_succeeded(void)
 }
 
 /* ---- fork ---- */
-
-/* No lock is taken before a fork: the CUDA driver may itself fork while it starts. */
-static void after_fork_in_child(void)
-{
-    pthread_mutex_init(&starting, NULL);
-    if (atomic_load(&begun)) {
-        atomic_store(&state, FORKED);
-        snprintf(reason, sizeof reason, "forked from a process that uses one");
-    }
-    bl_pipeline_after_fork();
-}
 
 __attribute__((constructor)) static void watch_fork(void)
 {

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,6 +165,13 @@ static void read_tune(void)
     errno = saved;
 }
 
+/* Does the routine's exact order hold the transposed lower solve, one chain of dependent
+ * subtractions? With trans 'T' or 'C', and with Cholesky's 'L'. */
+static bool is_chain(const struct bl_call *c)
+{
+    return (c->trans && c->trans != 'N') || (c->has_b && c->uplo == 'L');
+}
+
 /* The program's floating-point flags and traps do not notice. */
 static struct bl_cost cost(const struct bl_call *c, bool reference)
 {
@@ -172,6 +180,8 @@ static struct bl_cost cost(const struct bl_call *c, bool reference)
     double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs;
     struct bl_cost seconds = {bl_flops(c->id, m, n, r) / cpu_rate[reference][c->id],
                               gpu_seconds(c->id, m, n, r)};
+    if (is_chain(c) && bl_arithmetic_of(c) == BL_EXACT)
+        seconds.gpu += model[MODEL_CHAIN] * n * n * ceil(r / 1000);
     fesetenv(&env);
     return seconds;
 }
@@ -200,8 +210,6 @@ enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c)
     case BL_ARITHMETIC_FAST:
         return BL_FAST;
     }
-    /* The transposed lower solve is the chain: trans 'T', 'C', or Cholesky's 'L'. */
-    bool chain = (c->trans && c->trans != 'N') || (c->has_b && c->uplo == 'L');
     int from = fast_from[c->id / BL_PRECISIONS];
-    return chain && from && c->n > from ? BL_FAST : BL_EXACT;
+    return is_chain(c) && from && c->n > from ? BL_FAST : BL_EXACT;
 }

@@ -312,6 +312,13 @@ reports device-option-first fine '[mock device 2]' BATCHLAPACK_DEVICE=2 SLURM_LO
 # ---- interrupted ------------------------------------------------------------------------
 build $CC -rdynamic "$from/interrupted.c" -o interrupted -llapack -pthread -lm
 for what in longjmp altstack fork; do both interrupted-$what fine ./interrupted $what; done
+run "${gpu[@]}" BATCHLAPACK_VERBOSE=1 ./interrupted rawfork
+if [ "$(<out)" != fine ] || [ "$(grep -c 'n=4[02] .*GPU' err)" -ne 2 ] ||
+    ! grep -q 'n=41 .*CPU (forked child)' err; then
+    not_ok interrupted-raw-fork "$(brief out) $(brief err)"
+else
+    echo 'ok interrupted-raw-fork'
+fi
 prints interrupted-start-cancelled fine "${gpu[@]}" BL_MOCK_OPEN_MS=400 ./interrupted cancel
 both flags-nothing-rounded fine ./interrupted flags
 both options-nul 'DPOTRF 1 fine' ./interrupted nul

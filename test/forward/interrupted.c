@@ -4,6 +4,7 @@
  *   longjmp    an alarm handler leaves the call by siglongjmp, six times over
  *   altstack   an alarm handler on a stack of its own calls LAPACK itself
  *   fork       an alarm handler forks, and the child returns into the call
+ *   rawfork    a child that pthread_atfork does not see makes a call of its own
  *   cancel     a thread is cancelled in its first call (while the engine starts)
  *   flags      a mid-sized call, and the floating-point flags after it
  *   nul        options that are the empty string
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -127,6 +129,18 @@ static int by_fork(void)
     return right && child_right;
 }
 
+static int by_raw_fork(void)
+{
+    int status = -1;
+    if (!factor(40))
+        return 0;
+    fflush(stdout);
+    pid_t pid = (pid_t)syscall(SYS_fork);
+    if (pid == 0)
+        _exit(!factor(41));
+    return waitpid(pid, &status, 0) == pid && status == 0 && factor(42);
+}
+
 static void *first_call(void *unused)
 {
     (void)unused;
@@ -167,8 +181,13 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(void);
-    } cases[] = {{"longjmp", by_longjmp}, {"altstack", on_altstack}, {"fork", by_fork},
-                 {"cancel", by_cancel},   {"flags", flags},          {"nul", nul}};
+    } cases[] = {{"longjmp", by_longjmp},
+                 {"altstack", on_altstack},
+                 {"fork", by_fork},
+                 {"cancel", by_cancel},
+                 {"rawfork", by_raw_fork},
+                 {"flags", flags},
+                 {"nul", nul}};
     if (argc > 1 && strcmp(argv[1], "chdir") == 0)
         puts(chdir("/") == 0 && factor(20) ? "fine" : "wrong");
     for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++)
