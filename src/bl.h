@@ -98,6 +98,10 @@ void *bl_handle_of(const char *name);       /* of a loaded object; "": the progr
 void bl_forward(struct bl_target t, unsigned id, unsigned spelling, void **v);
 void bl_call_lapack(bl_fn *f, unsigned nargs, void *const *v);
 
+/* Held while libraries are loaded or looked up (loader_lock.c). */
+void bl_loader_lock(void);
+void bl_loader_unlock(void);
+
 /* ---- options (config.c) and thresholds (tune.c) ---------------------------------- */
 
 enum bl_option {

@@ -114,7 +114,9 @@ static void mark_this_process(void)
 
 static void *load_on_own_stack(void *loaded)
 {
+    bl_loader_lock();
     *(bool *)loaded = load();
+    bl_loader_unlock();
     return NULL;
 }
 
@@ -141,7 +143,7 @@ static bool start(void)
     return loaded;
 }
 
-/* No lock is taken before a fork: the CUDA driver may itself fork while it starts. */
+/* `starting` is not taken before a fork: the CUDA driver may itself fork at its start. */
 static void after_fork_in_child(void)
 {
     pthread_mutex_init(&starting, NULL);

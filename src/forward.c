@@ -353,7 +353,9 @@ struct bl_target bl_find(unsigned id, unsigned spelling, const void *caller)
     if (dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) && map && map->l_name)
         name = map->l_name;
     int saved = errno;
+    bl_loader_lock();
     struct bl_target t = find(id, spelling, name);
+    bl_loader_unlock();
     errno = saved;
     if (o && t.fn) {
         /* Two threads may both come here; they found the same, and one writes it down. */
