@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "batchlapack.h"
 #include "bl.h"
 
 #define ENGINE_FILE "libbatchlapack_cuda.so"
@@ -27,7 +28,7 @@ static const volatile char *here; /* reads 0 in a forked child, however it was f
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 static const struct bl_engine *engine;
 static struct bl_device device;
-static char reason[256] = "no call was worth its start-up";
+static char reason[256];          /* why there is no engine, once that is known */
 static _Atomic uint64_t saved_ns; /* predicted savings of the process so far */
 static _Atomic int faults;        /* in a row */
 
@@ -36,9 +37,25 @@ const struct bl_device *bl_engine_device(void)
     return engine && atomic_load(&state) != FORKED ? &device : NULL;
 }
 
+static const char *engine_path(char beside[PATH_MAX])
+{
+    const char *path = bl_option_text(BL_OPTION_ENGINE);
+    return path ? path : bl_own_path(beside, PATH_MAX, ENGINE_FILE);
+}
+
 const char *bl_engine_why(void)
 {
-    return reason;
+    char beside[PATH_MAX];
+    const char *path = engine_path(beside);
+    if (*reason)
+        return reason;
+    if (bl_config()->excluded)
+        return "program excluded";
+    if (bl_option(BL_OPTION_MODE) == BATCHLAPACK_MODE_CPU)
+        return "mode cpu";
+    if (!path || access(path, R_OK) != 0)
+        return "the engine is not installed";
+    return "no call was worth its start-up";
 }
 
 const struct bl_engine *bl_engine_now(void)
@@ -69,9 +86,7 @@ static void switch_off_at_exit(void)
 static bool load(void)
 {
     char beside[PATH_MAX];
-    const char *path = bl_option_text(BL_OPTION_ENGINE);
-    if (!path)
-        path = bl_own_path(beside, sizeof beside, ENGINE_FILE);
+    const char *path = engine_path(beside);
     void *handle = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!handle) {
         snprintf(reason, sizeof reason, "%s", path ? dlerror() : "its path is too long");

@@ -204,6 +204,21 @@ static bl_fn *in_needed(void *handle, const char *symbol)
     return fn;
 }
 
+/* BATCHLAPACK_LAPACK, opened once; called under the loader's lock. */
+static void *chosen(void)
+{
+    static void *handle;
+    static bool tried;
+    const char *path = bl_option_text(BL_OPTION_LAPACK);
+    if (path && !tried) {
+        handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+        if (!handle)
+            bl_say("option BATCHLAPACK_LAPACK ignored: %s", dlerror());
+    }
+    tried = true;
+    return handle;
+}
+
 enum source { CHOSEN, GLOBAL, CALLER, NEXT, LOADED, CONFIGURED, SOURCES };
 
 static bl_fn *find_in(enum source source, const char *symbol, const char *caller)
@@ -212,8 +227,7 @@ static bl_fn *find_in(enum source source, const char *symbol, const char *caller
     bl_fn *fn = NULL;
     switch (source) {
     case CHOSEN:;
-        const char *path = bl_option_text(BL_OPTION_LAPACK);
-        return path ? in_handle(dlopen(path, RTLD_LAZY | RTLD_LOCAL), symbol) : NULL;
+        return in_handle(chosen(), symbol);
     case CALLER:
         handle = bl_handle_of(caller);
         fn = in_handle(handle, symbol);
