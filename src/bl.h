@@ -150,12 +150,12 @@ char *bl_own_path(char *out, size_t size, const char *name); /* beside this libr
 
 double bl_flops(unsigned id, double m, double n, double nrhs);
 /* Predicted seconds that the GPU saves over the program's LAPACK; > 0: worth it. */
-double bl_saving(const struct bl_call *c, bool reference);
+double bl_saving(const struct bl_call *c);
 /* The model's seconds of the call on either side. */
 struct bl_cost {
     double cpu, gpu;
 };
-struct bl_cost bl_cost(const struct bl_call *c, bool reference);
+struct bl_cost bl_cost(const struct bl_call *c);
 enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c);
 #define BL_STARTUP_SECONDS 0.5
 
@@ -197,7 +197,8 @@ extern _Atomic bool bl_lanes_hold_memory;
 void bl_pipeline_count_call(void);
 #define BL_SLOT_BYTES ((size_t)64 << 20)
 
-/* ---- what happened (stats.c) ------------------------------------------------------ */
+/* ---- what happened (stats.c, verbose.c)
+ * ------------------------------------------------------ */
 
 uint64_t bl_now(void); /* ns */
 void bl_stats_nested(unsigned id);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "bl.h"
+#include "guard.h"
 
 extern char **environ;
 
@@ -242,7 +243,10 @@ static void read_environment(void)
 void bl_read_config(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct bl_guard guard;
+    bl_guard_enter(&guard); /* a handler that calls LAPACK must not wait for us */
     pthread_once(&once, read_environment);
+    bl_guard_leave(&guard);
 }
 
 /* Where this library lies, made absolute before the program can change its directory. */

@@ -88,7 +88,7 @@ static bool worthwhile(const struct bl_call *c, int mode, double *saving,
         *why = BL_WHY_MODE;
     else if (bl_config()->excluded)
         *why = BL_WHY_EXCLUDED;
-    else if (mode == BATCHLAPACK_MODE_AUTO && (*saving = bl_saving(c, c->reference)) <= 0)
+    else if (mode == BATCHLAPACK_MODE_AUTO && (*saving = bl_saving(c)) <= 0)
         *why = BL_WHY_SMALL;
     else if (fegetround() != FE_TONEAREST)
         *why = BL_WHY_ROUNDING;

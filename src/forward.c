@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "bl.h"
+#include "guard.h"
 
 /* ---- a 64-bit caller, a 32-bit LAPACK ---- */
 
@@ -295,8 +296,8 @@ struct object {
     uintptr_t start, end;
     char *identity;
     struct object *next;
-    struct {
-        _Atomic bool claimed, known;
+    struct found {
+        _Atomic bool known;
         struct bl_target target;
     } found[BL_IDS * BL_SPELLINGS];
 };
@@ -328,25 +329,27 @@ static char *identity_of(const struct link_map *map)
     return identity;
 }
 
-/* The entry of the object that holds `caller`. The loop reads a list that only grows. */
-static struct object *object_of(const void *caller)
+/* The entry of the object that holds `caller`, or NULL. The list only grows. */
+static struct object *known_object(const struct dl_find_object *of)
 {
-    struct dl_find_object of;
-    if (_dl_find_object((void *)caller, &of) != 0)
-        memset(&of, 0, sizeof of);
     for (struct object *o = atomic_load_explicit(&objects, memory_order_acquire); o;
          o = o->next)
-        if (o->start == (uintptr_t)of.dlfo_map_start &&
-            o->end == (uintptr_t)of.dlfo_map_end && same(o->identity, of.dlfo_link_map))
+        if (o->start == (uintptr_t)of->dlfo_map_start &&
+            o->end == (uintptr_t)of->dlfo_map_end && same(o->identity, of->dlfo_link_map))
             return o;
+    return NULL;
+}
+
+static struct object *new_object(const struct dl_find_object *of)
+{
     struct object *o = calloc(1, sizeof *o);
-    char *identity = o ? identity_of(of.dlfo_link_map) : NULL;
+    char *identity = o ? identity_of(of->dlfo_link_map) : NULL;
     if (!identity) {
         free(o);
         return NULL;
     }
-    o->start = (uintptr_t)of.dlfo_map_start;
-    o->end = (uintptr_t)of.dlfo_map_end;
+    o->start = (uintptr_t)of->dlfo_map_start;
+    o->end = (uintptr_t)of->dlfo_map_end;
     o->identity = identity;
     o->next = atomic_load_explicit(&objects, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(
@@ -355,30 +358,43 @@ static struct object *object_of(const void *caller)
     return o;
 }
 
-struct bl_target bl_find(unsigned id, unsigned spelling, const void *caller)
+/* Look it up and write it down. No signal handler may come in between: it might make a
+ * call of its own, and neither the loader nor malloc could be entered a second time. */
+static struct bl_target look_up(unsigned id, unsigned spelling, const void *caller,
+                                const struct dl_find_object *of)
 {
-    unsigned slot = id * BL_SPELLINGS + spelling;
-    struct object *o = object_of(caller);
-    if (o && atomic_load_explicit(&o->found[slot].known, memory_order_acquire))
-        return o->found[slot].target;
+    struct bl_guard guard;
     Dl_info info;
     struct link_map *map = NULL;
     const char *name = "";
+    bl_guard_enter(&guard);
+    bl_loader_lock();
+    struct object *o = known_object(of);
+    o = o ? o : new_object(of);
     if (dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) && map && map->l_name)
         name = map->l_name;
-    int saved = errno;
-    bl_loader_lock();
     struct bl_target t = find(id, spelling, name);
-    bl_loader_unlock();
-    errno = saved;
-    if (o && t.fn) {
-        /* Two threads may both come here; they found the same, and one writes it down. */
-        if (!atomic_exchange(&o->found[slot].claimed, true)) {
-            o->found[slot].target = t;
-            atomic_store_explicit(&o->found[slot].known, true, memory_order_release);
-        }
+    /* Another thread may have been here before; readers may be copying what it wrote. */
+    struct found *found = o ? &o->found[id * BL_SPELLINGS + spelling] : NULL;
+    if (found && t.fn && !atomic_load(&found->known)) {
+        found->target = t;
+        atomic_store_explicit(&found->known, true, memory_order_release);
     }
+    bl_loader_unlock();
+    bl_guard_leave(&guard);
     return t;
+}
+
+struct bl_target bl_find(unsigned id, unsigned spelling, const void *caller)
+{
+    struct dl_find_object of;
+    if (_dl_find_object((void *)caller, &of) != 0)
+        memset(&of, 0, sizeof of);
+    struct object *o = known_object(&of);
+    unsigned slot = id * BL_SPELLINGS + spelling;
+    if (o && atomic_load_explicit(&o->found[slot].known, memory_order_acquire))
+        return o->found[slot].target;
+    return look_up(id, spelling, caller, &of);
 }
 
 void bl_forward(struct bl_target t, unsigned id, unsigned spelling, void **v)

@@ -98,7 +98,7 @@ static void count_call(const struct bl_call *c, enum bl_reason where, uint64_t n
     add_real(&side->operations,
              bl_flops(c->id, (double)c->m, (double)c->n, (double)c->nrhs));
     if (bl_option(BL_OPTION_REPORT) == BL_OUTPUT_FILE) {
-        struct bl_cost cost = bl_cost(c, c->reference);
+        struct bl_cost cost = bl_cost(c);
         add_real(&side->other, gpu ? cost.cpu : cost.gpu);
     }
 }

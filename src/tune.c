@@ -4,7 +4,6 @@
  * on what else runs, so the same calls take the same way every time. BATCHLAPACK_TUNE
  * names a file that replaces thresholds: lines "dgetrf 512", # begins a comment.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
 #include <math.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "bl.h"
+#include "guard.h"
 
 enum {
 #define MODEL(name, value) MODEL_##name,
@@ -41,7 +41,7 @@ static const int fast_from[BL_ROUTINES] = {
 #include "tune.def"
 #undef T
 };
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Atomic bool ready;
 
 /* The rows of tune.def stand in the order of routines.def. */
 #define T(name, flops, fast_lapack, reference, chain) tune_##name,
@@ -135,8 +135,6 @@ static void read_tune_file(const char *path)
 
 static void read_tune(void)
 {
-    fenv_t env;
-    feholdexcept(&env);
 #define N(s, d, c, z)                                                                    \
     {                                                                                    \
         s, d, c, z                                                                       \
@@ -158,11 +156,21 @@ static void read_tune(void)
             set_threshold(kind, id,
                           built_in[kind][id / BL_PRECISIONS][id % BL_PRECISIONS]);
     const char *path = bl_option_text(BL_OPTION_TUNE);
-    int saved = errno;
     if (path)
         read_tune_file(path);
-    fesetenv(&env);
-    errno = saved;
+    atomic_store_explicit(&ready, true, memory_order_release);
+}
+
+/* Guarded: a signal handler that calls LAPACK must not wait for what it interrupted. */
+static void need_tune(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct bl_guard guard;
+    if (atomic_load_explicit(&ready, memory_order_acquire))
+        return;
+    bl_guard_enter(&guard);
+    pthread_once(&once, read_tune);
+    bl_guard_leave(&guard);
 }
 
 /* Does the routine's exact order hold the transposed lower solve, one chain of dependent
@@ -173,12 +181,12 @@ static bool is_chain(const struct bl_call *c)
 }
 
 /* The program's floating-point flags and traps do not notice. */
-static struct bl_cost cost(const struct bl_call *c, bool reference)
+static struct bl_cost cost(const struct bl_call *c)
 {
     fenv_t env;
     feholdexcept(&env);
     double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs;
-    struct bl_cost seconds = {bl_flops(c->id, m, n, r) / cpu_rate[reference][c->id],
+    struct bl_cost seconds = {bl_flops(c->id, m, n, r) / cpu_rate[c->reference][c->id],
                               gpu_seconds(c->id, m, n, r)};
     if (is_chain(c) && bl_arithmetic_of(c) == BL_EXACT)
         seconds.gpu += model[MODEL_CHAIN] * n * n * ceil(r / 1000);
@@ -186,19 +194,19 @@ static struct bl_cost cost(const struct bl_call *c, bool reference)
     return seconds;
 }
 
-struct bl_cost bl_cost(const struct bl_call *c, bool reference)
+struct bl_cost bl_cost(const struct bl_call *c)
 {
-    pthread_once(&once, read_tune);
-    return cost(c, reference);
+    need_tune();
+    return cost(c);
 }
 
-double bl_saving(const struct bl_call *c, bool reference)
+double bl_saving(const struct bl_call *c)
 {
-    pthread_once(&once, read_tune);
+    need_tune();
     /* Below that no shape can win; this is the small call's quick way out. */
-    if (bl_max(bl_max(c->m, c->n), c->nrhs) < hopeless[reference][c->id])
+    if (bl_max(bl_max(c->m, c->n), c->nrhs) < hopeless[c->reference][c->id])
         return 0;
-    struct bl_cost seconds = cost(c, reference);
+    struct bl_cost seconds = cost(c);
     return seconds.cpu - seconds.gpu;
 }
 
