@@ -208,7 +208,6 @@ static bool unsafe(int o, const char *value)
 
 static void read_environment(void)
 {
-    int saved = errno;
     bool secure = getauxval(AT_SECURE) != 0;
     for (int o = 0; o < BL_OPTIONS; o++)
         config.number[o] = strchr(options[o].values, '|') ? 0 : -1;
@@ -237,7 +236,6 @@ static void read_environment(void)
     config.excluded = listed(config.text[BL_OPTION_EXCLUDE]);
     config.counted = config.number[BL_OPTION_REPORT] || config.number[BL_OPTION_VERBOSE];
     atomic_store_explicit(&config.ready, true, memory_order_release);
-    errno = saved;
 }
 
 void bl_read_config(void)

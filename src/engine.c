@@ -169,6 +169,11 @@ static void after_fork_in_child(void)
     bl_pipeline_after_fork();
 }
 
+__attribute__((constructor)) static void watch_fork(void)
+{
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
 static const struct bl_engine *ready(int now, enum bl_reason *why)
 {
     switch (now) {
@@ -253,11 +258,4 @@ void bl_engine_succeeded(void)
 {
     if (atomic_load_explicit(&faults, memory_order_relaxed))
         atomic_store(&faults, 0);
-}
-
-/* ---- fork ---- */
-
-__attribute__((constructor)) static void watch_fork(void)
-{
-    pthread_atfork(NULL, NULL, after_fork_in_child);
 }

@@ -1,8 +1,9 @@
 /* Find the program's own LAPACK and call it.
  *
- * Which library serves a call depends on who calls: the caller's object and what it
- * depends on come first, so a plug-in opened RTLD_LOCAL gets the LAPACK it was linked
- * with. What is found is cached per calling object. No lock is held while the routine
+ * Which library serves a call is the one that the loader would have bound without us: the
+ * next in the global scope, else what the caller's object depends on, so a plug-in opened
+ * RTLD_LOCAL gets the LAPACK it was linked with. What is found is cached per calling
+ * object. No lock is held while the routine
  * runs, and nothing of ours is left to undo, so that it may leave by longjmp or throw.
  */
 #include <dlfcn.h>
@@ -222,12 +223,21 @@ static void *chosen(void)
 
 enum source { CHOSEN, GLOBAL, CALLER, NEXT, LOADED, CONFIGURED, SOURCES };
 
+static bool in_global_scope(void)
+{
+    void *program = bl_handle_of("");
+    bool found = program && dlsym(program, MARK);
+    if (program)
+        dlclose(program);
+    return found;
+}
+
 static bl_fn *find_in(enum source source, const char *symbol, const char *caller)
 {
     void *handle = NULL;
     bl_fn *fn = NULL;
     switch (source) {
-    case CHOSEN:;
+    case CHOSEN:
         return in_handle(chosen(), symbol);
     case CALLER:
         handle = bl_handle_of(caller);
@@ -238,8 +248,7 @@ static bl_fn *find_in(enum source source, const char *symbol, const char *caller
             dlclose(handle);
         return fn;
     case GLOBAL: /* what the loader would have bound, if we stand before it */
-        handle = bl_handle_of("");
-        if (!handle || !dlsym(handle, MARK))
+        if (!in_global_scope())
             return NULL;
         /* fall through */
     case NEXT:
@@ -282,11 +291,11 @@ _Noreturn static void give_up(unsigned id, unsigned spelling, const char *reason
     char symbol[BL_SYMBOL_MAX];
     const char *path = bl_option_text(BL_OPTION_LAPACK);
     bl_symbol(symbol, id, spelling);
-    bl_say(
-        "%s: %s; tried %s%sthe calling object and its dependencies, the next library in "
-        "the search order, every loaded object, and " BL_LAPACK_SONAME
-        ". Name one with BATCHLAPACK_LAPACK=FILE",
-        symbol, reason, path ? path : "", path ? ", " : "");
+    bl_say("%s: %s; tried %s%sthe next library in the search order, the calling object "
+           "and its "
+           "dependencies, every loaded object, and " BL_LAPACK_SONAME
+           ". Name one with BATCHLAPACK_LAPACK=FILE",
+           symbol, reason, path ? path : "", path ? ", " : "");
     exit(127);
 }
 

@@ -34,8 +34,8 @@ static const double model[MODELS] = {
 
 enum { FAST, REFERENCE, KINDS }; /* the program's LAPACK */
 static double cpu_rate[KINDS][BL_IDS];
-static int64_t hopeless[KINDS]
-                       [BL_IDS]; /* shapes within this cost the CPU less than LATENCY */
+/* Shapes below this in every dimension cost the CPU less than LATENCY. */
+static int64_t hopeless[KINDS][BL_IDS];
 static const int fast_from[BL_ROUTINES] = {
 #define T(name, flops, fast_lapack, reference, chain) chain,
 #include "tune.def"
@@ -151,6 +151,7 @@ static void read_tune(void)
 #undef T
         },
     };
+#undef N
     for (int kind = 0; kind < KINDS; kind++)
         for (unsigned id = 0; id < BL_IDS; id++)
             set_threshold(kind, id,
