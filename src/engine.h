@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define BL_ENGINE_ABI 1
+#define BL_ENGINE_ABI 2
 
 enum bl_status {
 #define S(name, text) BL_##name,
@@ -26,11 +26,13 @@ enum bl_status {
     BL_STATUSES
 };
 
+/* What an engine does: LAPACK's routines, then the operations that only batches have. */
 enum bl_routine_id {
 #define R_SDCZ(name, NAME, nargs, args) BL_##NAME,
+#define E_SDCZ(name, NAME, args) BL_##NAME,
 #include "routines.def"
-#undef R_SDCZ
-    BL_ROUTINES
+    BL_ROUTINES,
+    BL_LAPACK_ROUTINES = BL_GETRFNP /* the first of the others */
 };
 
 enum bl_precision { BL_S, BL_D, BL_C, BL_Z, BL_PRECISIONS };
@@ -55,8 +57,16 @@ struct bl_operand {
     int64_t stride;
 };
 
-/* One routine on a batch of equal shapes. A LAPACK call is a batch of one. On the way to
- * an engine every pointer is a device pointer; above the pipeline they are the caller's.
+/* A problem of a batch whose shapes differ: it takes the place of the job's m, n, a.ld and
+ * x.ld. */
+struct bl_item {
+    int64_t index; /* its place in the operands of the job */
+    int64_t m, n, lda, ldx;
+};
+
+/* One routine on a batch, of equal shapes or not. A LAPACK call is a batch of one. On the
+ * way to an engine every pointer is a device pointer; above the pipeline they are the
+ * caller's.
  */
 struct bl_job {
     enum bl_routine_id routine;
@@ -69,9 +79,14 @@ struct bl_job {
     int64_t nrhs;  /* B is n x nrhs; 0 where the routine has no B */
     int64_t block; /* getri: the block size that LWORK allows (netlib's rule) */
     int64_t batch; /* number of problems, >= 1 */
+    /* NULL: all problems are m x n. Else `batch` items, and m and n the largest of each. */
+    const struct bl_item *items;
     struct bl_operand a, b;
+    struct bl_operand x; /* the inverse of getri_oop and geinv, n x n; may be a itself */
     struct bl_operand ipiv; /* min(m, n) entries a problem, 1-based; ld unused */
     struct bl_operand info; /* 1 entry a problem; ld unused */
+    /* gedet: 1 element, 1 real a problem; det = phase * exp(logabs). Singular: 0, -inf. */
+    struct bl_operand phase, logabs;
     void *work; /* device memory of engine->workspace(job) bytes, 256-byte aligned */
 };
 
@@ -83,6 +98,10 @@ struct bl_device {
     uint64_t memory; /* bytes on the device */
 };
 
+#define BL_BUCKETS 32
+
+/* A queue is one of queue_open's, or a CUDA stream of the program (NULL: the legacy default
+ * stream). */
 struct bl_engine {
     uint32_t abi;  /* BL_ENGINE_ABI */
     uint32_t size; /* sizeof(struct bl_engine) */
@@ -109,8 +128,24 @@ struct bl_engine {
     /* Bytes that run() needs in job->work. Pointers in the job are not looked at. */
     size_t (*workspace)(const struct bl_job *job);
 
+    /* Memory that is there for what is enqueued between the two; no waiting. While a
+     * program captures the queue into a graph, it belongs to the graph. */
+    enum bl_status (*queue_alloc)(void *queue, size_t bytes, void **p);
+    enum bl_status (*queue_free)(void *queue, void *p);
+    /* Hold at least so much for queue_alloc from now on; give all back that is not in use.
+     */
+    enum bl_status (*reserve)(size_t bytes);
+    enum bl_status (*release)(void);
+    /* As copy_in, from any host memory, which is the caller's again at once. For small
+     * things: it goes with launches. */
+    enum bl_status (*put)(void *queue, void *d, const void *h, size_t bytes);
+
+    /* Jobs with items: problems of this shape may share a run() with others for which the
+     * answer is the same. Bigger shapes have greater numbers; from 0 to BL_BUCKETS - 1. */
+    int (*bucket)(const struct bl_job *job, int64_t m, int64_t n);
+
     /* Enqueue the whole job: all launches or an error. Asynchronous. INFO is written for
-     * every problem. The arguments are legal and n, m >= 1. */
+     * every problem. The arguments are legal; n, m >= 0. */
     enum bl_status (*run)(const struct bl_job *job, void *queue);
 
     /* Wait for everything in the queue; BL_OK only when all of it succeeded. */
