@@ -14,12 +14,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <algorithm>
+#include <complex>
 #include <random>
 #include <string>
 #include <vector>
 #include "lu.cuh"
 #include "inverse.cuh"
 #include "cholesky.cuh"
+#include "tiny_cholesky.cuh"
 
 using namespace bl;
 
@@ -286,6 +288,15 @@ struct Case {
              {ipiv.data(), 4, 0},
              work.data()};
     }
+    /* After INFO = k of a Cholesky factorisation only the leading minor is meant: what
+     * lies beyond, in the triangle, is made equal. */
+    void forget_beyond(bool upper)
+    {
+        for (int j = 0; j < n; j++)
+            for (int i = 0; i < n; i++)
+                if (info0 > 0 && std::max(i, j) >= info0 - 1 && (upper ? i <= j : i >= j))
+                    a[i + size_t(j) * lda] = a0[i + size_t(j) * lda];
+    }
     void judge(Report &report)
     {
         bool any_zero = kind == MINUS_ZERO;
@@ -512,6 +523,215 @@ void test_posv()
                 }
 }
 
+/* ---- the tiny kernels' Cholesky: a warp of one lane, which owns all rows ---- */
+
+template <class T, int N, bool UPPER>
+struct TinyMatrix : TinyCholesky<T, N, 1, UPPER> {
+    Cell<T> cells[N * (N + 1) / 2], sides[(LANES + 1) * N];
+
+    TinyMatrix() : TinyCholesky<T, N, 1, UPPER>(0, cells)
+    {
+    }
+};
+
+/* What the kernels of tiny_potrf.cu and tiny_posv.cu do. */
+template <class T, int N, bool UPPER>
+int64_t tiny_solve(const Problem<T> &p, bool factored)
+{
+    TinyMatrix<T, N, UPPER> m;
+    if (UPPER)
+        m.take_by_halves(int(p.n));
+    else
+        m.take_first(int(p.n));
+    if (factored) {
+        m.fetch(UPPER, p.a, p.lda);
+    } else {
+        m.factor(p.a, p.lda);
+        m.put(UPPER, p.a, p.lda);
+    }
+    unsigned steeps = m.prepare_diagonal();
+    m.solve(m.sides, p.b, p.ldb, p.nrhs, steeps, m.info == 0);
+    return m.info_of_rows();
+}
+
+template <class T, int N>
+int64_t tiny_inverse(const Problem<T> &p)
+{
+    TinyMatrix<T, N, false> m;
+    m.take_first(int(p.n));
+    m.fetch(p.uplo == 'U', p.a, p.lda);
+    m.invert(m.sides);
+    if (m.info == 0)
+        m.put(p.uplo == 'U', p.a, p.lda);
+    return m.info;
+}
+
+enum Tiny { TINY_POTRF, TINY_POTRS, TINY_POSV };
+
+template <class T>
+int64_t tiny(Tiny what, const Problem<T> &p, int code)
+{
+    bool upper = p.uplo == 'U', factored = what == TINY_POTRS;
+    switch (code) {
+    case 4:
+        return upper ? tiny_solve<T, 4, true>(p, factored)
+                     : tiny_solve<T, 4, false>(p, factored);
+    case 8:
+        return upper ? tiny_solve<T, 8, true>(p, factored)
+                     : tiny_solve<T, 8, false>(p, factored);
+    case 16:
+        return upper ? tiny_solve<T, 16, true>(p, factored)
+                     : tiny_solve<T, 16, false>(p, factored);
+    case 24:
+        return upper ? tiny_solve<T, 24, true>(p, factored)
+                     : tiny_solve<T, 24, false>(p, factored);
+    default:
+        return upper ? tiny_solve<T, 32, true>(p, factored)
+                     : tiny_solve<T, 32, false>(p, factored);
+    }
+}
+
+/* Every n in every code that takes it; 40 matrices of each kind and triangle. */
+template <class T>
+void test_tiny(const char *name, Tiny what)
+{
+    using Plain = void(const char *, int *, T *, int *, int *, size_t);
+    using Solve = void(const char *, int *, int *, T *, int *, T *, int *, int *, size_t);
+    Plain *factor = netlib<T, Plain>("potrf");
+    Solve *solve = netlib<T, Solve>(what == TINY_POTRS ? "potrs" : "posv");
+    Report report("tiny " + title<T>(name));
+    for (int code : {4, 8, 16, 24, 32})
+        for (int n = 1; n <= code; n++)
+            for (int kind = 0; kind < KINDS; kind++)
+                for (int repeat = 0; repeat < 20; repeat++) {
+                    bool upper = repeat % 2;
+                    const char *uplo = upper ? "U" : "L";
+                    int sides = what == TINY_POTRF ? 0 : 1 + below(3);
+                    Case<T> c(Kind(kind), n, n, sides);
+                    int where = below(3);
+                    Kind of_a = where == 1 ? RANDOM : c.kind;
+                    Kind of_b = where == 2 ? RANDOM : c.kind;
+                    c.a = definite<T>(of_a, upper, n, c.lda);
+                    c.b = matrix<T>(of_b, n, sides, c.ldb);
+                    if (what == TINY_POTRS && repeat % 3)
+                        factor(uplo, &n, c.a.data(), &c.lda, &c.info0, 1);
+                    c.label += text(" uplo=%s code=%d", uplo, code);
+                    c.ready();
+                    c.p.uplo = *uplo;
+                    c.info = int(tiny(what, c.p, code));
+                    if (what == TINY_POTRF)
+                        factor(uplo, &n, c.a0.data(), &c.lda, &c.info0, 1);
+                    else
+                        solve(uplo, &n, &c.nrhs, c.a0.data(), &c.lda, c.b0.data(), &c.ldb,
+                              &c.info0, 1);
+                    c.forget_beyond(upper);
+                    c.judge(report);
+                }
+}
+
+/* || A X - 1 || / (n eps || A || || X ||) of the inverse in a triangle. */
+template <class T>
+double residual(const Array<T> &a, const Array<T> &x, bool upper, int n, int ld)
+{
+    auto full = [&](const Array<T> &m, int i, int j) -> std::complex<long double> {
+        bool stored = upper ? i <= j : i >= j;
+        const Real<T> *p =
+            (const Real<T> *)&m[stored ? i + size_t(j) * ld : j + size_t(i) * ld];
+        long double im = width<T> == 2 && i != j ? p[width<T> - 1] : Real<T>(0);
+        return {p[0], stored ? im : -im};
+    };
+    long double size_a = 0, size_x = 0, most = 0;
+    for (int j = 0; j < n; j++) {
+        long double of_a = 0, of_x = 0, off = 0;
+        for (int i = 0; i < n; i++) {
+            std::complex<long double> sum = i == j ? -1 : 0;
+            for (int k = 0; k < n; k++)
+                sum += full(a, i, k) * full(x, k, j);
+            off += std::abs(sum);
+            of_a += std::abs(full(a, i, j));
+            of_x += std::abs(full(x, i, j));
+        }
+        most = std::max(most, off);
+        size_a = std::max(size_a, of_a);
+        size_x = std::max(size_x, of_x);
+    }
+    return double(most / size_a / size_x / n /
+                  (sizeof(Real<T>) == 4 ? 0x1p-24 : 0x1p-53));
+}
+
+/* Not netlib's bits, but no worse: condition numbers from 1 to the end of the precision.
+ */
+template <class T>
+void test_tiny_potri()
+{
+    using Plain = void(const char *, int *, T *, int *, int *, size_t);
+    Plain *factor = netlib<T, Plain>("potrf"), *invert = netlib<T, Plain>("potri");
+    Report report("tiny " + title<T>("potri"));
+    double worst = 0, largest = 0;
+    for (int n = 1; n <= 32; n++)
+        for (int repeat = 0; repeat < 60; repeat++) {
+            bool upper = repeat % 2;
+            const char *uplo = upper ? "U" : "L";
+            Case<T> c(RANDOM, n, n, 0);
+            c.a = definite<T>(RANDOM, upper, n, c.lda);
+            /* D (A + n) D with graded D, or a nearly singular sum of A and what is left
+             * of the diagonal. */
+            double scale = pow(2, -below(sizeof(Real<T>) == 4 ? 12 : 26));
+            for (int j = 0; j < n; j++)
+                for (int i = 0; i < n; i++)
+                    for (int w = 0; w < width<T>; w++) {
+                        Real<T> &x = parts(&c.a[i + size_t(j) * c.lda])[w];
+                        if (upper ? i > j : i < j)
+                            continue;
+                        if (repeat % 4 < 2)
+                            x *= Real<T>(pow(scale, double(i + j) / n));
+                        else if (w == 1)
+                            x = 0;
+                        else
+                            x = Real<T>(1 + (i == j ? scale * (1 + below(3)) : 0));
+                    }
+            Array<T> original = c.a;
+            factor(uplo, &n, c.a.data(), &c.lda, &c.info, 1);
+            if (c.info)
+                continue;
+            c.ready();
+            c.p.uplo = *uplo;
+            c.info = int(n <= 8    ? tiny_inverse<T, 8>(c.p)
+                         : n <= 16 ? tiny_inverse<T, 16>(c.p)
+                         : n <= 24 ? tiny_inverse<T, 24>(c.p)
+                                   : tiny_inverse<T, 32>(c.p));
+            invert(uplo, &n, c.a0.data(), &c.lda, &c.info0, 1);
+            double ours = residual(original, c.a, upper, n, c.lda);
+            double theirs = residual(original, c.a0, upper, n, c.lda);
+            largest = std::max(largest, theirs);
+            worst = std::max(worst, ours);
+            for (int j = 0; j < n; j++) /* the rest must not have been touched */
+                for (int i = 0; i < n; i++)
+                    if (upper ? i <= j : i >= j)
+                        c.a[i + size_t(j) * c.lda] = c.a0[i + size_t(j) * c.lda];
+            std::string d = difference("A", c.a, c.a0, c.lda, false);
+            if (d.empty() && c.info != c.info0)
+                d = text("INFO = %d, not %d", c.info, c.info0);
+            if (d.empty() && !(ours <= 5 * theirs + 1))
+                d = text("residual %g, netlib's is %g", ours, theirs);
+            report.count(d.empty(), c.label + ": " + d);
+        }
+    /* A zero on the diagonal. */
+    for (int n = 1; n <= 32; n++) {
+        Case<T> c(RANDOM, n, n, 0);
+        c.a = definite<T>(RANDOM, false, n, c.lda);
+        int k = below(n);
+        c.a[k + size_t(k) * c.lda] = from_real<T>(0);
+        c.ready();
+        c.p.uplo = 'L';
+        c.info = int(tiny_inverse<T, 32>(c.p));
+        invert("L", &n, c.a0.data(), &c.lda, &c.info0, 1);
+        c.judge(report);
+    }
+    printf("# tiny %spotri: largest residual %.3g, netlib's %.3g\n", title<T>("").c_str(),
+           worst, largest);
+}
+
 /* ABS(z) >= SFMIN against the C library, next to the limit. */
 template <class R>
 void test_modulus()
@@ -578,6 +798,10 @@ void test_all()
     test_potrs<T>();
     test_in_place<T>("potri", potri<T>);
     test_posv<T>();
+    test_tiny<T>("potrf", TINY_POTRF);
+    test_tiny<T>("potrs", TINY_POTRS);
+    test_tiny<T>("posv", TINY_POSV);
+    test_tiny_potri<T>();
 }
 
 } // namespace

@@ -1,0 +1,45 @@
+/* How Cholesky's jobs of order n <= 32 come to kernels of their own.
+ *
+ * engine.cu asks tiny_cholesky_takes() and calls tiny_cholesky_launch(), both in
+ * tiny_cholesky.cu, which pick one of the kernels that tiny_potrf.cu, tiny_posv.cu and
+ * tiny_potri.cu instantiate. None of them needs a work space.
+ */
+#ifndef BL_TINY_CHOLESKY_H
+#define BL_TINY_CHOLESKY_H
+
+#include <cuda_runtime.h>
+#include "../src/engine.h"
+
+namespace bl
+{
+
+/* What such a kernel is told: a job, as far as it concerns one. */
+struct TinyCholeskyArguments {
+    struct bl_operand a, b, info;
+    const struct bl_item *items;
+    int64_t batch, nrhs;
+    int n, int_size;
+    char uplo;
+    bool factored; /* A holds the factor already */
+};
+
+struct TinyCholeskyKernel {
+    const void *kernel;
+    int threads;  /* a block */
+    int problems; /* a block */
+};
+
+/* The kernel for order n, from the files of its instances. */
+TinyCholeskyKernel tiny_potrf(int precision, int n, bool upper);
+TinyCholeskyKernel tiny_posv(int precision, int n, bool upper);
+TinyCholeskyKernel tiny_potri(int precision, int n);
+
+/* Whether the job is one for tiny_cholesky_launch(). Depends on its shape and routine. */
+bool tiny_cholesky_takes(const struct bl_job *job);
+cudaError_t tiny_cholesky_launch(const struct bl_job *job, cudaStream_t stream);
+
+/* The order the code for order n is written for: what may share a launch. */
+int tiny_cholesky_class(int64_t n);
+
+} // namespace bl
+#endif

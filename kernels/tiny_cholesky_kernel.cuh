@@ -1,0 +1,94 @@
+/* From a job to tiny_cholesky.cuh: what the kernels of tiny_potrf.cu, tiny_posv.cu and
+ * tiny_potri.cu have in common.
+ *
+ * A block is a few warps that never meet; a warp works on 32 / G matrices, G lanes each.
+ * Shared memory holds the packed triangles of all of them, written first and last by the
+ * lanes of the group, which is why it is the input, then the factor. Groups behind the
+ * end of the batch have n = 0: they take part in what the warp does together and touch no
+ * memory.
+ */
+#ifndef BL_TINY_CHOLESKY_KERNEL_CUH
+#define BL_TINY_CHOLESKY_KERNEL_CUH
+
+#include "tiny_cholesky.cuh"
+#include "tiny_cholesky.h"
+
+namespace bl
+{
+
+/* Lanes a matrix of order N gets: few enough that not all of them wait for one pivot, so
+ * many that its rows fit their registers and that they read whole sectors. */
+template <class T>
+constexpr int lanes_of(int N)
+{
+    return sizeof(T) == 16 ? (N <= 8 ? 4 : N <= 16 ? 8 : 16) : N <= 16 ? 4 : 8;
+}
+
+/* A kernel's block; SOLVES: it needs room for right-hand sides. */
+template <class T, int N, bool UPPER, bool SOLVES>
+struct TinyLaunch {
+    static constexpr int G = lanes_of<T>(N);
+    using Matrix = TinyCholesky<T, N, G, UPPER>;
+    static constexpr int PACKED = Matrix::GROUPS * Matrix::PITCH; /* cells, a warp */
+    static constexpr int CELLS = PACKED + (SOLVES ? Matrix::SIDES : 0);
+    static constexpr int BYTES = CELLS * int(sizeof(T));
+    static constexpr int WARPS = BYTES <= 12000 ? 4 : BYTES <= 24000 ? 2 : 1;
+    static constexpr int THREADS = WARPS * LANES;
+
+    static TinyCholeskyKernel of(void (*kernel)(TinyCholeskyArguments))
+    {
+        return {(const void *)kernel, THREADS, WARPS * Matrix::GROUPS};
+    }
+    static __device__ __forceinline__ int lane()
+    {
+        return threadIdx.x % LANES;
+    }
+    static __device__ __forceinline__ int first_cell()
+    {
+        return threadIdx.x / LANES * CELLS;
+    }
+};
+
+__device__ __forceinline__ void *tiny_item(const struct bl_operand &x, int64_t item,
+                                           int element)
+{
+    return x.array ? x.array[item] : (char *)x.p + item * x.stride * element;
+}
+
+/* The problem of a lane's group. */
+template <class T>
+struct TinyItem {
+    bool there;
+    int n = 0;
+    int64_t item = 0, lda = 0;
+    T *a = nullptr;
+
+    __device__ __forceinline__ TinyItem(const TinyCholeskyArguments &g, int lanes)
+    {
+        int64_t number = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / lanes;
+        there = number < g.batch;
+        if (!there)
+            return;
+        item = number;
+        n = g.n;
+        lda = g.a.ld;
+        if (g.items) {
+            item = g.items[number].index;
+            n = int(g.items[number].n);
+            lda = g.items[number].lda;
+        }
+        a = (T *)tiny_item(g.a, item, sizeof(T));
+    }
+
+    __device__ __forceinline__ void put_info(const TinyCholeskyArguments &g, int info)
+    {
+        void *p = tiny_item(g.info, item, g.int_size);
+        if (g.int_size == 4)
+            *(int32_t *)p = info;
+        else
+            *(int64_t *)p = info;
+    }
+};
+
+} // namespace bl
+#endif

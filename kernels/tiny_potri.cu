@@ -1,0 +1,63 @@
+/* POTRI of order n <= 32: the kernels, and which one a size gets. */
+#include "tiny_cholesky_kernel.cuh"
+
+namespace bl
+{
+namespace
+{
+
+template <class T, int N>
+using Launch = TinyLaunch<T, N, false, true>;
+
+template <class T, int N>
+__global__ void __launch_bounds__(Launch<T, N>::THREADS)
+    potri_kernel(const TinyCholeskyArguments g)
+{
+    using L = Launch<T, N>;
+    __shared__ Cell<T> cells[L::WARPS * L::CELLS];
+    typename L::Matrix m(L::lane(), cells + L::first_cell());
+    TinyItem<T> item(g, L::G);
+    const bool upper = g.uplo == 'U';
+    m.take_first(item.n);
+    m.fetch(upper, item.a, item.lda);
+    m.meet();
+    m.invert(cells + L::first_cell() + L::PACKED);
+    if (m.info == 0)
+        m.put(upper, item.a, item.lda);
+    if (item.there && m.t == 0)
+        item.put_info(g, m.info);
+}
+
+template <class T>
+TinyCholeskyKernel of_type(int n)
+{
+    switch (tiny_cholesky_class(n)) {
+    case 4:
+    case 8:
+        return Launch<T, 8>::of(potri_kernel<T, 8>);
+    case 16:
+        return Launch<T, 16>::of(potri_kernel<T, 16>);
+    case 24:
+        return Launch<T, 24>::of(potri_kernel<T, 24>);
+    default:
+        return Launch<T, 32>::of(potri_kernel<T, 32>);
+    }
+}
+
+} // namespace
+
+TinyCholeskyKernel tiny_potri(int precision, int n)
+{
+    switch (precision) {
+    case BL_S:
+        return of_type<float>(n);
+    case BL_D:
+        return of_type<double>(n);
+    case BL_C:
+        return of_type<Complex<float>>(n);
+    default:
+        return of_type<Complex<double>>(n);
+    }
+}
+
+} // namespace bl
