@@ -31,6 +31,29 @@ struct alignas(sizeof(T)) Cell {
     T x;
 };
 
+/* Where an address allows. Written out for the device: as a structure, what many of them
+ * are loaded into would not stay in registers. */
+template <bool WHOLE, class R>
+BL_HD R read(const R *p)
+{
+    return *p;
+}
+
+template <bool WHOLE, class R>
+BL_HD Complex<R> read(const Complex<R> *p)
+{
+#ifdef __CUDACC__
+    if constexpr (WHOLE && sizeof(R) == 4) {
+        float2 v = *(const float2 *)p;
+        return {v.x, v.y};
+    } else if constexpr (WHOLE) {
+        double2 v = *(const double2 *)p;
+        return {v.x, v.y};
+    }
+#endif
+    return {p->re, p->im};
+}
+
 /* How many bits are set. */
 BL_HD int count_bits(unsigned x)
 {
@@ -267,7 +290,7 @@ struct TinyCholesky {
                 x[s][j] = from_real<T>(i == j ? 1 : 0);
                 if (inside(upper, i, j) && holds(i) && holds(j)) {
                     const T *p = column + row[s];
-                    x[s][j] = WHOLE ? ((const Cell<T> *)p)->x : *p;
+                    x[s][j] = read<WHOLE>(p);
                 }
             }
         }
