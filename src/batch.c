@@ -44,8 +44,8 @@ static void report(const struct batch *b)
     for (const char *s = bl_row(b->id)->name; *s; s++)
         *end++ = (char)toupper((unsigned char)*s);
     *end = 0;
-    struct bl_target t = bl_find(bl_id(BL_ROW_GETRF, bl_precision(b->id)), b->spelling,
-                                 b->caller);
+    struct bl_target t =
+        bl_find(bl_id(BL_ROW_GETRF, bl_precision(b->id)), b->spelling, b->caller);
     bl_guard_enter(&guard);
     bl_loader_lock();
     void *symbol = b->spelling & BL_WIDE ? dlsym(RTLD_DEFAULT, "xerbla_64_") : NULL;
@@ -168,8 +168,8 @@ static bool on_device(const struct bl_engine *e, const void *p)
     return p && e->memory_kind(p, &kind) == BL_OK && kind == BL_MEMORY_DEVICE;
 }
 
-static void ask_group(struct places *at, const struct bl_engine *e,
-                      const struct batch *b, const struct bl_call *c)
+static void ask_group(struct places *at, const struct bl_engine *e, const struct batch *b,
+                      const struct bl_call *c)
 {
     const char *args = bl_row(b->id)->args;
     for (unsigned i = 0; args[i]; i++) {
@@ -183,7 +183,8 @@ static void ask_group(struct places *at, const struct bl_engine *e,
 
 enum place { HOST, DEVICE, FOREIGN /* another device's */ };
 
-/* Where is the data of the call? *bad is the position of an argument that is elsewhere. */
+/* Where is the data of the call? *bad is the position of an argument that is elsewhere.
+ */
 static enum place place_of(const struct bl_engine *e, const struct batch *b,
                            unsigned *bad)
 {
@@ -211,9 +212,8 @@ static unsigned null_in_arrays(const struct batch *b)
     for (unsigned i = 0; args[i]; i++)
         for (int64_t g = 0; strchr("aAXpP", args[i]) && g < b->groups; g++) {
             void *const *p = bl_operand_of(&b->group[g], args[i]);
-            for (int64_t k = 0; b->group[g].m > 0 && b->group[g].n > 0 &&
-                                k < b->group[g].batch;
-                 k++)
+            for (int64_t k = 0;
+                 b->group[g].m > 0 && b->group[g].n > 0 && k < b->group[g].batch; k++)
                 if (!p[k])
                     return i + 1;
         }
@@ -415,8 +415,7 @@ static void run(struct batch *b)
 
 void bl_batch(unsigned id, unsigned spelling, void **v, const void *caller)
 {
-    struct bl_target t =
-        bl_find(bl_id(BL_ROW_GETRF, bl_precision(id)), spelling, caller);
+    struct bl_target t = bl_find(bl_id(BL_ROW_GETRF, bl_precision(id)), spelling, caller);
     struct batch b = {.id = id,
                       .spelling = spelling,
                       .wide = (spelling & BL_WIDE) || t.wide,
