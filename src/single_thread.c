@@ -3,7 +3,8 @@
  * batch.c begins before it hands the matrices to the workers and ends when they are done;
  * what was set is then as it was. A LAPACK that takes threads of its own for each small
  * matrix would have them fight our workers for the CPUs. What can be told is told, by the
- * names below; any other library is called as it is, in parallel.
+ * names below; any other library (one whose names are hidden, as those of BLIS in
+ * Debian's libblas.so.3) is called as it is, in parallel.
  *
  * Libraries keep the number in one of two places. A setting of the process is changed by
  * the first of the batches that run at a time and put back by the last. A setting of the
