@@ -17,7 +17,6 @@
 const char *const routine_names[BL_LAPACK_IDS] = {
 #define R_SDCZ(name, NAME, nargs, args) "s" #name, "d" #name, "c" #name, "z" #name,
 #include "routines.def"
-#undef R_SDCZ
 };
 
 const void *span(const struct object *o, uint64_t offset, uint64_t length)

@@ -1,6 +1,7 @@
 /* The exported symbols: every row of routines.def in four precisions and four spellings
  * (LAPACK's: Fortran's, 64-bit integers, SciPy's prefix; batched: from C and Fortran, 32-
- * and 64-bit integers). An entry packs its argument pointers and calls the dispatcher, nothing more.
+ * and 64-bit integers). An entry packs its argument pointers and calls the dispatcher,
+ * nothing more.
  *
  * Hidden string lengths are not declared: C callers do not pass them, and a callee that
  * owns stack slots the caller never made may overwrite the caller's frame.

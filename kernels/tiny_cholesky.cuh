@@ -16,7 +16,9 @@
 
 #ifdef __CUDACC__
 #    define BL_UNROLL_BY_FOUR _Pragma("unroll 4")
+#    define BL_ROLLED _Pragma("unroll 1")
 #else
+#    define BL_ROLLED
 #    define BL_UNROLL_BY_FOUR
 #endif
 
@@ -52,6 +54,48 @@ BL_HD Complex<R> read(const Complex<R> *p)
     }
 #endif
     return {p->re, p->im};
+}
+
+/* An array of structures would not stay in registers either. */
+template <class R>
+BL_HD void to_parts(R x, R (&p)[1])
+{
+    p[0] = x;
+}
+
+template <class R>
+BL_HD void to_parts(Complex<R> x, R (&p)[2])
+{
+    p[0] = x.re;
+    p[1] = x.im;
+}
+
+template <class T>
+BL_HD T from_parts(const Real<T> *p)
+{
+    if constexpr (Traits<T>::complex)
+        return {p[0], p[1]};
+    else
+        return p[0];
+}
+
+/* f(B), ..., f(E - 1), where the number is a constant expression. The compiler unrolls
+ * nests of loops too late to keep arrays in registers. */
+template <int I>
+struct Index {
+    BL_HD constexpr int operator()() const
+    {
+        return I;
+    }
+};
+
+template <int B, int E, class F>
+BL_HD void each(const F &f)
+{
+    if constexpr (B < E) {
+        f(Index<B>());
+        each<B + 1, E>(f);
+    }
 }
 
 /* How many bits are set. */
@@ -169,6 +213,7 @@ struct TinyCholesky {
         GROUPS == 1 ? N * (N + 1) / 2
                     : N * (N + 1) / 2 + (G + 32 - N * (N + 1) / 2 % 32) % 32;
     using R = Real<T>;
+    static constexpr int WORDS = sizeof(T) / sizeof(R);
 
     int t;            /* the lane in its group */
     int group;        /* the group in its warp */
@@ -208,6 +253,11 @@ struct TinyCholesky {
 #ifdef __CUDACC__
         __syncwarp();
 #endif
+    }
+
+    static BL_HD constexpr int least(int x, int y)
+    {
+        return x < y ? x : y;
     }
 
     BL_HD int position(int s) const
@@ -274,7 +324,7 @@ struct TinyCholesky {
     template <bool WHOLE>
     BL_HD void fetch_all(bool upper, const T *a, int64_t lda)
     {
-        T x[SLOTS][N];
+        R x[SLOTS][N][WORDS];
         int row[SLOTS];
         BL_UNROLL
         for (int s = 0; s < SLOTS; s++)
@@ -287,11 +337,10 @@ struct TinyCholesky {
                 if (outside(upper, s, j))
                     continue;
                 int i = position(s);
-                x[s][j] = from_real<T>(i == j ? 1 : 0);
-                if (inside(upper, i, j) && holds(i) && holds(j)) {
-                    const T *p = column + row[s];
-                    x[s][j] = read<WHOLE>(p);
-                }
+                T y = from_real<T>(i == j ? 1 : 0);
+                if (inside(upper, i, j) && holds(i) && holds(j))
+                    y = read<WHOLE>(column + row[s]);
+                to_parts(y, x[s][j]);
             }
         }
         BL_UNROLL
@@ -300,7 +349,7 @@ struct TinyCholesky {
         for (int s = 0; s < SLOTS; s++) {
             int i = position(s);
             if (!outside(upper, s, j) && inside(upper, i, j))
-                packed[upper ? at(j, i) : at(i, j)].x = x[s][j];
+                packed[upper ? at(j, i) : at(i, j)].x = from_parts<T>(x[s][j]);
         }
     }
 
@@ -355,7 +404,7 @@ struct TinyCholesky {
 
     /* ---- factorisation: x[s][k] is L(position(s), k) or U(k, position(s)) ---- */
 
-    using Rows = T[SLOTS][N];
+    using Rows = R[SLOTS][N][WORDS];
 
     /* Positions F .. E-1 hold a row. */
     template <int F, int E>
@@ -369,7 +418,8 @@ struct TinyCholesky {
     BL_HD bool owns(int s) const
     {
         int p = position(s);
-        return (G * s >= M || p >= M) && (G * (s + 1) <= E || p < E);
+        return G * (s + 1) > M && G * s < E && (G * s >= M || p >= M) &&
+               (G * (s + 1) <= E || p < E);
     }
 
     /* U, rows and columns M .. E-1: the sum of the products from the left half is formed
@@ -378,44 +428,50 @@ struct TinyCholesky {
     template <int M, int E, bool FRESH>
     BL_HD void put_aside(Rows &x)
     {
-        BL_UNROLL
-        for (int s = M / G; s * G < E; s++)
-            BL_UNROLL
-        for (int i = M; i < E && i < G * (s + 1); i++) {
-            if (!owns<M, E>(s))
-                continue;
-            if (!FRESH && position(s) >= i)
-                packed[at(position(s), i)].x = x[s][i];
-            x[s][i] = from_real<T>(0);
-        }
+        each<M / G, (E + G - 1) / G>([&](auto slot) {
+            constexpr int s = slot();
+            if (owns<M, E>(s))
+                each<M, least(E, G * (s + 1))>([&](auto row) {
+                    constexpr int i = row();
+                    if (!FRESH && position(s) >= i)
+                        packed[at(position(s), i)].x = from_parts<T>(x[s][i]);
+                    to_parts(from_real<T>(0), x[s][i]);
+                });
+        });
     }
 
     template <int M, int E>
     BL_HD void take_back(Rows &x)
     {
-        BL_UNROLL
-        for (int s = M / G; s * G < E; s++)
-            BL_UNROLL
-        for (int i = M; i < E && i < G * (s + 1); i++) {
-            int p = position(s);
-            if (!owns<M, E>(s) || p < i)
-                continue;
-            T c = packed[at(p, i)].x, sum = x[s][i];
-            x[s][i] = p == i ? from_real<T>(add(real(c), real(sum)))
-                             : add(times_one(c), times_one(sum));
-        }
+        each<M / G, (E + G - 1) / G>([&](auto slot) {
+            constexpr int s = slot();
+            const int p = position(s);
+            if (owns<M, E>(s))
+                each<M, least(E, G * (s + 1))>([&](auto row) {
+                    constexpr int i = row();
+                    if (p < i)
+                        return;
+                    T c = packed[at(p, i)].x, sum = from_parts<T>(x[s][i]);
+                    if (p == i)
+                        to_parts(from_real<T>(add(real(c), real(sum))), x[s][i]);
+                    else
+                        to_parts(add(times_one(c), times_one(sum)), x[s][i]);
+                });
+        });
     }
 
     /* What xTRSM begins with, rows F .. M-1, columns M .. E-1. */
     template <int F, int M, int E>
     BL_HD void begin_solve(Rows &x)
     {
-        BL_UNROLL
-        for (int s = M / G; s * G < E; s++)
-            BL_UNROLL
-        for (int i = F; i < M; i++)
+        each<M / G, (E + G - 1) / G>([&](auto slot) {
+            constexpr int s = slot();
             if (owns<M, E>(s))
-                x[s][i] = times_one(x[s][i]);
+                each<F, M>([&](auto row) {
+                    constexpr int i = row();
+                    to_parts(times_one(from_parts<T>(x[s][i])), x[s][i]);
+                });
+        });
     }
 
     /* Column K of L (row K of U), and what it takes from all that follow. */
@@ -423,35 +479,40 @@ struct TinyCholesky {
     BL_HD void step(Rows &x)
     {
         constexpr int OWN = K / G;
-        R d = from_lane(real(x[OWN][K]), group * G + K % G);
+        R d = from_lane(x[OWN][K][0], group * G + K % G);
         /* A free position changes nothing: all that it multiplies is zero. */
         const bool held = holds(K) && info == 0, good = held && d > 0;
         if (held && !(UPPER ? good : good && is_finite(d))) {
             info = K + 1;
             odd = !UPPER && !is_finite(d);
         }
-        R r = root(d), inverse = UPPER || !good ? R(0) : inverse_of(r);
+        const R r = root(d), inverse = UPPER || !good ? R(0) : inverse_of(r);
         BL_UNROLL
         for (int s = OWN; s < SLOTS; s++) {
-            int p = position(s);
-            T v = x[s][K];
-            if (UPPER)
-                v = good ? over_real(v, r) : from_real<T>(0);
-            else
+            const int p = position(s);
+            T v = from_parts<T>(x[s][K]);
+            if (!UPPER)
                 v = mul(from_real<T>(inverse), v);
+            else if (good)
+                v = over_real(v, r);
+            else
+                v = from_real<T>(0);
             if (s == OWN && p == K)
                 v = from_real<T>(good ? r : d);
-            x[s][K] = v;
+            to_parts(v, x[s][K]);
             if ((s > OWN || p >= K) && (G * (s + 1) <= N || p < N))
                 packed[at(p, K)].x = v;
         }
         meet();
+        /* For each column the slots from its own on: written for constant bounds. */
         BL_UNROLL
         for (int j = K + 1; j < N; j++) {
-            T l = conj(packed[at(j, K)].x);
+            const T l = conj(packed[at(j, K)].x);
             BL_UNROLL
-            for (int s = j / G; s < SLOTS; s++)
-                x[s][j] = sub(x[s][j], mul(l, x[s][K]));
+            for (int s = OWN; s < SLOTS; s++)
+                if (s >= j / G)
+                    to_parts(sub(from_parts<T>(x[s][j]), mul(l, from_parts<T>(x[s][K]))),
+                             x[s][j]);
         }
     }
 
@@ -483,18 +544,20 @@ struct TinyCholesky {
      * definite nothing changes any more. Meets before its end: the caller may read. */
     BL_HD void factor_held()
     {
-        T x[SLOTS][N];
-        BL_UNROLL
-        for (int s = 0; s < SLOTS; s++)
-            BL_UNROLL
-        for (int k = 0; k < N && k < G * (s + 1); k++) {
-            int p = position(s);
-            x[s][k] = from_real<T>(0);
-            if ((G * s >= k || p >= k) && (G * (s + 1) <= N || p < N))
-                x[s][k] = packed[at(p, k)].x;
-            if (k >= G * s && p == k)
-                x[s][k] = from_real<T>(real(x[s][k]));
-        }
+        Rows x;
+        each<0, SLOTS>([&](auto slot) {
+            constexpr int s = slot();
+            const int p = position(s);
+            each<0, least(N, G * (s + 1))>([&](auto column) {
+                constexpr int k = column();
+                T v = from_real<T>(0);
+                if ((G * s >= k || p >= k) && (G * (s + 1) <= N || p < N))
+                    v = packed[at(p, k)].x;
+                if (k >= G * s && p == k)
+                    v = from_real<T>(real(v));
+                to_parts(v, x[s][k]);
+            });
+        });
         node<0, N>(x);
     }
 
@@ -521,6 +584,7 @@ struct TinyCholesky {
         const int n = odd ? count_bits(taken) : 0;
         if (odd)
             info = 0;
+        BL_ROLLED
         for (int k = 0; k < N; k++) {
             R d = 0;
             if (k < n && info == 0) {
@@ -532,6 +596,7 @@ struct TinyCholesky {
             meet();
             R r = root(d);
             const T inverse = from_real<T>(inverse_of(r));
+            BL_ROLLED
             for (int i = t; live && i < n; i += G) {
                 Cell<T> &c = packed[at(i, k)];
                 if (i == k)
@@ -540,38 +605,66 @@ struct TinyCholesky {
                     c.x = mul(inverse, c.x);
             }
             meet();
+            BL_ROLLED
             for (int i = t; live && i < n; i += G)
-                for (int j = k + 1; j <= i; j++) {
-                    T l = conj(packed[at(j, k)].x), c = packed[at(i, j)].x;
-                    bool by_product = i < end_of_node(n, k, j);
-                    if (by_product && Traits<T>::complex)
-                        l = mul(negative(one<T>()), l);
-                    if (i == j)
-                        c = from_real<T>(real(c));
-                    if (is_zero(l))
-                        continue;
-                    T p = mul(l, packed[at(i, k)].x);
-                    c = by_product && Traits<T>::complex ? add(c, p) : sub(c, p);
-                    packed[at(i, j)].x = i == j ? from_real<T>(real(c)) : c;
-                }
+                BL_ROLLED
+            for (int j = k + 1; j <= i; j++) {
+                T l = conj(packed[at(j, k)].x), c = packed[at(i, j)].x;
+                bool by_product = i < end_of_node(n, k, j);
+                if (by_product && Traits<T>::complex)
+                    l = mul(negative(one<T>()), l);
+                if (i == j)
+                    c = from_real<T>(real(c));
+                if (is_zero(l))
+                    continue;
+                T p = mul(l, packed[at(i, k)].x);
+                c = by_product && Traits<T>::complex ? add(c, p) : sub(c, p);
+                packed[at(i, j)].x = i == j ? from_real<T>(real(c)) : c;
+            }
             meet();
         }
     }
 
-    /* From memory to the factor in shared memory. */
-    BL_HD void factor(const T *a, int64_t lda)
+    /* An element at a time, for what is rare. */
+    template <bool TO>
+    BL_HD void move_odd(T *a, int64_t lda)
     {
-        for (bool again = false;; again = true) {
-            if (!again || odd)
-                fetch(UPPER, a, lda);
-            meet();
-            if (again)
-                return factor_odd();
-            factor_held();
-            if (UPPER || !anywhere(odd))
-                return;
-            meet();
-        }
+        const int n = odd ? count_bits(taken) : 0;
+        BL_ROLLED
+        for (int j = 0; j < n; j++)
+            for (int i = t; i < n; i += G) {
+                if (i < j)
+                    continue;
+                if (TO)
+                    packed[at(i, j)].x = a[i + j * lda];
+                else
+                    a[i + j * lda] = packed[at(i, j)].x;
+            }
+        meet();
+    }
+
+    /* The factorisation, in memory and left in shared memory. Meets at its end. */
+    BL_HD void factor(T *a, int64_t lda)
+    {
+        fetch(UPPER, a, lda);
+        meet();
+        factor_held();
+        if (!odd)
+            put(UPPER, a, lda);
+        meet();
+        if constexpr (!UPPER)
+            if (anywhere(odd))
+                info = factor_again(*this, a, lda);
+    }
+
+    /* INFO of a matrix that met NaN or Inf, after it has been factored another time. Not
+     * inlined: what is rare shall not cost the others registers. */
+    static BL_CALL int factor_again(TinyCholesky m, T *a, int64_t lda)
+    {
+        m.template move_odd<true>(a, lda);
+        m.factor_odd();
+        m.template move_odd<false>(a, lda);
+        return m.info;
     }
 
     /* INFO as LAPACK counts. */
@@ -617,6 +710,7 @@ struct TinyCholesky {
     BL_HD void forward(Cell<T> *x, unsigned steeps, int begin) const
     {
         unsigned zeros = 0; /* bit p: x(p) was zero before the division */
+        BL_ROLLED
         for (int first = begin; first < N; first += WIDTH) {
             T y[WIDTH];
             BL_UNROLL
@@ -626,6 +720,7 @@ struct TinyCholesky {
                     y[i] = times_one(y[i]);
             }
             const Cell<T> *rows = packed + at(first, 0);
+            BL_ROLLED
             for (int k = begin; k < first; k++) {
                 if (!TURNED && zeros >> k & 1)
                     continue;
@@ -661,11 +756,13 @@ struct TinyCholesky {
     BL_HD void backward(Cell<T> *x, unsigned steeps) const
     {
         unsigned zeros = 0;
+        BL_ROLLED
         for (int first = N - WIDTH; first >= 0; first -= WIDTH) {
             T y[WIDTH];
             BL_UNROLL
             for (int i = 0; i < WIDTH; i++)
                 y[i] = x[SIDE * (first + i)].x;
+            BL_ROLLED
             for (int k = N - 1; k >= first + WIDTH; k--) {
                 if (zeros >> k & 1)
                     continue;
@@ -699,6 +796,7 @@ struct TinyCholesky {
      * be known, so this is one chain. */
     BL_HD void backward_chain(Cell<T> *x, unsigned steeps) const
     {
+        BL_ROLLED
         for (int i = N - 1; i >= 0; i--) {
             T sum = times_one(x[SIDE * i].x);
             const Cell<T> *l = packed + at(i + 1, i);
@@ -723,6 +821,7 @@ struct TinyCholesky {
             if (G * (s + 1) > N && p >= N)
                 continue;
             T *row = b + row_at(p);
+            BL_ROLLED
             for (int c = 0; c < columns; c++) {
                 if (TO)
                     x[SIDE * p + c].x = holds(p) ? row[c * ldb] : from_real<T>(0);
@@ -779,20 +878,26 @@ struct TinyCholesky {
         meet();
         const unsigned steeps = prepare_diagonal();
         Cell<T> *x = sides + group * G + t;
+        BL_ROLLED
         for (int column = 0; column < N; column += G) {
             const int j = column + t, begin = column / STEP * STEP;
+            BL_ROLLED
             for (int i = begin; i < N; i++)
                 x[SIDE * i].x = from_real<T>(i == j ? 1 : 0);
             forward<false>(x, steeps, begin);
             meet();
+            BL_ROLLED
             for (int i = j; i < N; i++)
                 packed[at(i, j)].x = x[SIDE * i].x;
             meet();
         }
+        BL_ROLLED
         for (int column = 0; column < N; column += G) {
             const int j = column + t;
+            BL_ROLLED
             for (int i = column; i < N; i++)
                 x[SIDE * i].x = i >= j ? packed[at(i, j)].x : from_real<T>(0);
+            BL_ROLLED
             for (int first = column / WIDTH * WIDTH; first < N; first += WIDTH) {
                 T y[WIDTH];
                 BL_UNROLL
@@ -805,6 +910,7 @@ struct TinyCholesky {
                     for (int i = 0; i <= k; i++)
                         y[i] = fused(conj(packed[at(first + k, first) + i].x), xk, y[i]);
                 }
+                BL_ROLLED
                 for (int k = first + WIDTH; k < N; k++) {
                     T xk = x[SIDE * k].x;
                     const Cell<T> *row = packed + at(k, first);
@@ -819,6 +925,7 @@ struct TinyCholesky {
                             first + i == j ? from_real<T>(real(y[i])) : y[i];
             }
             meet();
+            BL_ROLLED
             for (int i = j; i < N; i++)
                 packed[at(i, j)].x = x[SIDE * i].x;
             meet();

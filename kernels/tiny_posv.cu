@@ -22,12 +22,10 @@ __global__ void __launch_bounds__(Launch<T, N, UPPER>::THREADS)
         m.take_by_halves(item.n);
     else
         m.take_first(item.n);
-    if (g.factored) {
+    if (g.factored)
         m.fetch(UPPER, item.a, item.lda);
-    } else {
+    else
         m.factor(item.a, item.lda);
-        m.put(UPPER, item.a, item.lda);
-    }
     m.meet();
     const unsigned steeps = m.prepare_diagonal();
     const bool live = item.there && m.info == 0;

@@ -22,7 +22,6 @@ __global__ void __launch_bounds__(Launch<T, N, UPPER>::THREADS)
     else
         m.take_first(item.n);
     m.factor(item.a, item.lda);
-    m.put(UPPER, item.a, item.lda);
     if (item.there && m.t == 0)
         item.put_info(g, m.info_of_rows());
 }

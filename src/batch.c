@@ -8,8 +8,11 @@
  */
 #include <ctype.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "batchlapack.h"
 #include "bl.h"
@@ -44,8 +47,8 @@ static void report(const struct batch *b)
     for (const char *s = bl_row(b->id)->name; *s; s++)
         *end++ = (char)toupper((unsigned char)*s);
     *end = 0;
-    struct bl_target t = bl_find(bl_id(BL_ROW_GETRF, bl_precision(b->id)), b->spelling,
-                                 b->caller);
+    struct bl_target t =
+        bl_find(bl_id(BL_ROW_GETRF, bl_precision(b->id)), b->spelling, b->caller);
     bl_guard_enter(&guard);
     bl_loader_lock();
     void *symbol = b->spelling & BL_WIDE ? dlsym(RTLD_DEFAULT, "xerbla_64_") : NULL;
@@ -147,13 +150,34 @@ struct places {
     unsigned first_pageable; /* position of that argument */
 };
 
+/* Can the CPU read there? Where that can not be found out, it is taken for granted. */
+static bool readable(const void *p)
+{
+    char byte;
+    struct iovec to = {&byte, 1}, from = {(void *)(uintptr_t)p, 1};
+    int saved = errno;
+    bool good = process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT;
+    errno = saved;
+    return good;
+}
+
+/* What the engine says; without one, or after it was lost, what the CPU can not read is
+ * on a device. False: on another device. */
+static bool kind_of_memory(const struct bl_engine *e, const void *p, enum bl_memory *kind)
+{
+    enum bl_status status = e ? e->memory_kind(p, kind) : BL_LOST;
+    if (status == BL_LOST)
+        *kind = readable(p) ? BL_MEMORY_PAGEABLE : BL_MEMORY_DEVICE;
+    return status == BL_OK || status == BL_LOST;
+}
+
 static void ask(struct places *at, const struct bl_engine *e, const void *p,
                 unsigned position)
 {
     enum bl_memory kind = BL_MEMORY_PAGEABLE;
     if (!p)
         return;
-    at->foreign |= e->memory_kind(p, &kind) != BL_OK;
+    at->foreign |= !kind_of_memory(e, p, &kind);
     at->device |= kind == BL_MEMORY_DEVICE;
     at->managed |= kind == BL_MEMORY_MANAGED;
     if (kind == BL_MEMORY_PAGEABLE && !at->pageable) {
@@ -165,11 +189,11 @@ static void ask(struct places *at, const struct bl_engine *e, const void *p,
 static bool on_device(const struct bl_engine *e, const void *p)
 {
     enum bl_memory kind = BL_MEMORY_PAGEABLE;
-    return p && e->memory_kind(p, &kind) == BL_OK && kind == BL_MEMORY_DEVICE;
+    return kind_of_memory(e, p, &kind) && kind == BL_MEMORY_DEVICE;
 }
 
-static void ask_group(struct places *at, const struct bl_engine *e,
-                      const struct batch *b, const struct bl_call *c)
+static void ask_group(struct places *at, const struct bl_engine *e, const struct batch *b,
+                      const struct bl_call *c)
 {
     const char *args = bl_row(b->id)->args;
     for (unsigned i = 0; args[i]; i++) {
@@ -183,7 +207,8 @@ static void ask_group(struct places *at, const struct bl_engine *e,
 
 enum place { HOST, DEVICE, FOREIGN /* another device's */ };
 
-/* Where is the data of the call? *bad is the position of an argument that is elsewhere. */
+/* Where is the data of the call? *bad is the position of an argument that is elsewhere.
+ */
 static enum place place_of(const struct bl_engine *e, const struct batch *b,
                            unsigned *bad)
 {
@@ -211,9 +236,8 @@ static unsigned null_in_arrays(const struct batch *b)
     for (unsigned i = 0; args[i]; i++)
         for (int64_t g = 0; strchr("aAXpP", args[i]) && g < b->groups; g++) {
             void *const *p = bl_operand_of(&b->group[g], args[i]);
-            for (int64_t k = 0; b->group[g].m > 0 && b->group[g].n > 0 &&
-                                k < b->group[g].batch;
-                 k++)
+            for (int64_t k = 0;
+                 b->group[g].m > 0 && b->group[g].n > 0 && k < b->group[g].batch; k++)
                 if (!p[k])
                     return i + 1;
         }
@@ -225,7 +249,7 @@ static unsigned null_in_arrays(const struct batch *b)
 /* The jobs of a call: one where all matrices are alike, else one for each kind that runs
  * together. */
 struct jobs {
-    struct bl_job job[2 * BL_BUCKETS]; /* of UPLO 'U', of the rest */
+    struct bl_job job[2 * BL_BUCKETS]; /* of UPLO 'U' and of the rest */
     int count;
     struct bl_item *items;
 };
@@ -241,6 +265,16 @@ static bool alike(const struct batch *b)
     return true;
 }
 
+/* Matrices of a kind run together; QUARTERS orders them within a kind by size. */
+#define KINDS (2 * BL_BUCKETS)
+#define QUARTERS 4
+
+static int quarter_of(int64_t size)
+{
+    int top = size > 4 ? 63 - __builtin_clzll((uint64_t)size - 1) : 2;
+    return (int)((size - 1) >> (top - 2)) & (QUARTERS - 1);
+}
+
 static int kind_of(const struct bl_engine *e, const struct bl_call *c,
                    const struct bl_job *job)
 {
@@ -249,48 +283,52 @@ static int kind_of(const struct bl_engine *e, const struct bl_call *c,
     return 2 * bucket + (c->uplo == 'U');
 }
 
-/* Matrices of one kind stand together, in the order of the call. Larger kinds come first:
- * what takes longest begins first. */
+/* Matrices of one kind stand together, the larger before the smaller: what takes longest
+ * begins first. So do the kinds. */
 static bool sort_into_jobs(struct jobs *j, const struct batch *b,
                            const struct bl_engine *e, const struct bl_job *whole)
 {
-    enum { KINDS = 2 * BL_BUCKETS };
-    int64_t count[KINDS] = {0}, m[KINDS] = {0}, n[KINDS] = {0}, next[KINDS];
-    int *kind = malloc((size_t)b->groups * sizeof *kind);
+    int64_t count[KINDS * QUARTERS] = {0}, next[KINDS * QUARTERS];
+    int64_t m[KINDS] = {0}, n[KINDS] = {0};
+    int *key = malloc((size_t)b->groups * sizeof *key);
     j->items = malloc((size_t)b->sum.batch * sizeof *j->items);
-    if (!kind || !j->items) {
-        free(kind);
+    if (!key || !j->items) {
+        free(key);
         return false;
     }
     for (int64_t g = 0; g < b->groups; g++) {
         const struct bl_call *c = &b->group[g];
-        int k = kind[g] = kind_of(e, c, whole);
-        count[k] += c->batch;
-        m[k] = bl_max(m[k], c->m);
-        n[k] = bl_max(n[k], c->n);
+        int kind = kind_of(e, c, whole);
+        key[g] = kind * QUARTERS + quarter_of(bl_max(c->m, c->n));
+        count[key[g]] += c->batch;
+        m[kind] = bl_max(m[kind], c->m);
+        n[kind] = bl_max(n[kind], c->n);
     }
     int64_t at = 0;
-    for (int k = KINDS - 1; k >= 0; k--) {
-        next[k] = at;
-        if (!count[k])
+    for (int kind = KINDS - 1; kind >= 0; kind--) {
+        int64_t first = at;
+        for (int k = QUARTERS * (kind + 1) - 1; k >= QUARTERS * kind; k--) {
+            next[k] = at;
+            at += count[k];
+        }
+        if (at == first)
             continue;
         struct bl_job *job = &j->job[j->count++];
         *job = *whole;
-        job->uplo = whole->uplo ? k % 2 ? 'U' : 'L' : 0;
-        job->m = m[k];
-        job->n = n[k];
-        job->batch = count[k];
-        job->items = j->items + at;
-        at += count[k];
+        job->uplo = whole->uplo ? kind % 2 ? 'U' : 'L' : 0;
+        job->m = m[kind];
+        job->n = n[kind];
+        job->batch = at - first;
+        job->items = j->items + first;
     }
     int64_t index = 0;
     for (int64_t g = 0; g < b->groups; g++) {
         const struct bl_call *c = &b->group[g];
         for (int64_t i = 0; i < c->batch; i++)
-            j->items[next[kind[g]]++] =
+            j->items[next[key[g]]++] =
                 (struct bl_item){index++, c->m, c->n, c->lda, c->ldx};
     }
-    free(kind);
+    free(key);
     return true;
 }
 
@@ -324,7 +362,7 @@ static enum bl_reason run_on_host(struct batch *b, struct jobs *j,
                                   struct bl_traffic *traffic, enum bl_status *status)
 {
     enum bl_reason where = BL_ON_GPU;
-    int64_t done[2 * BL_BUCKETS] = {0};
+    int64_t done[KINDS] = {0};
     struct bl_guard guard;
     bl_guard_enter(&guard);
     const struct bl_engine *e = engine_for(b, &where);
@@ -367,6 +405,8 @@ static enum bl_reason run_on_device(const struct bl_engine *e, struct batch *b,
     enum bl_reason where = BL_ON_GPU;
     if (status != BL_OK)
         where = bl_engine_failed(status);
+    else
+        bl_engine_succeeded();
     bl_guard_leave(&guard);
     if (status != BL_OK)
         say_lost(b, status);
@@ -387,8 +427,9 @@ static void run(struct batch *b)
         return;
     struct bl_guard guard;
     bl_guard_enter(&guard);
-    const struct bl_engine *e = bl_engine_for_device_data();
-    enum place place = e ? place_of(e, b, &b->bad) : HOST;
+    bool possible;
+    const struct bl_engine *e = bl_engine_for_device_data(&possible);
+    enum place place = possible ? place_of(e, b, &b->bad) : HOST;
     bl_guard_leave(&guard);
     if (!b->bad && place == HOST && has_groups(b))
         b->bad = null_in_arrays(b);
@@ -398,8 +439,8 @@ static void run(struct batch *b)
     }
     bl_enter(&here);
     bl_set_status(BL_OK);
-    if (place == FOREIGN) {
-        say_lost(b, BL_UNSUPPORTED);
+    if (place == FOREIGN || (place == DEVICE && !e)) {
+        say_lost(b, place == FOREIGN ? BL_UNSUPPORTED : BL_LOST);
         return;
     }
     if (place == DEVICE)
@@ -415,8 +456,7 @@ static void run(struct batch *b)
 
 void bl_batch(unsigned id, unsigned spelling, void **v, const void *caller)
 {
-    struct bl_target t =
-        bl_find(bl_id(BL_ROW_GETRF, bl_precision(id)), spelling, caller);
+    struct bl_target t = bl_find(bl_id(BL_ROW_GETRF, bl_precision(id)), spelling, caller);
     struct batch b = {.id = id,
                       .spelling = spelling,
                       .wide = (spelling & BL_WIDE) || t.wide,

@@ -22,7 +22,8 @@ struct cpu {
     const struct bl_single_thread *single;
 };
 
-/* A LAPACK call's scalars. A 64-bit integer is read as a 32-bit one at the same address. */
+/* A LAPACK call's scalars. A 64-bit integer is read as a 32-bit one at the same address.
+ */
 struct scalars {
     char uplo, trans;
     int64_t m, n, nrhs, lda, ldb, lwork;
@@ -95,6 +96,14 @@ static void *need(size_t count, size_t size)
 static int64_t info_of(const struct cpu *x, const void *info)
 {
     return x->job->int_size == 8 ? *(const int64_t *)info : *(const int32_t *)info;
+}
+
+static void set_info(const struct cpu *x, void *info, int64_t value)
+{
+    if (x->job->int_size == 8)
+        *(int64_t *)info = value;
+    else
+        *(int32_t *)info = (int32_t)value;
 }
 
 static void copy_matrix(const struct cpu *x, int64_t n, const char *a, int64_t lda,
@@ -170,6 +179,7 @@ static void solve(const struct cpu *x, int64_t i)
                         .b = p.b,
                         .ipiv = p.ipiv,
                         .info = p.info};
+    void *scale;
     bool apart = job->routine == BL_GETRI_OOP || job->routine == BL_GEINV;
     if (apart) {
         copy_matrix(x, p.n, p.a, p.lda, p.x, p.ldx);
@@ -191,11 +201,14 @@ static void solve(const struct cpu *x, int64_t i)
         solve_without_pivots(x, &s);
         break;
     case BL_GETRFNP:
-        bl_host_getrfnp(job->precision, p.m, p.n, p.a, p.lda, p.info, job->int_size);
+        set_info(x, p.info, bl_host_getrfnp(job->precision, p.m, p.n, p.a, p.lda));
         break;
     case BL_GETRFSP:
-        bl_host_getrfsp(job->precision, p.m, p.n, p.a, p.lda, p.ipiv, p.info,
-                        job->int_size);
+        scale = need((size_t)p.m, x->element);
+        set_info(x, p.info,
+                 bl_host_getrfsp(job->precision, p.m, p.n, p.a, p.lda, p.ipiv,
+                                 job->int_size, scale));
+        free(scale);
         break;
     default:
         lapack(x, (enum bl_row)job->routine, &s); /* LAPACK's rows come first in both */

@@ -1,5 +1,5 @@
-/* Batches on device memory: nothing is staged, and nothing is waited for where the program
- * has set a stream.
+/* Batches on device memory: nothing is staged, and nothing is waited for where the
+ * program has set a stream.
  *
  * Called by batch.c inside the guard. What a job needs beside its data (items, arrays of
  * pointers that lie in host memory, work space) is allocated in the order of the stream
@@ -47,20 +47,21 @@ BL_EXPORT const char *batchlapack_status_text(int status)
 #undef S
         "bad argument"};
     return status >= 0 && status <= (int)BL_BAD_ARGUMENT ? text[status]
-                                                          : "unknown status";
+                                                         : "unknown status";
 }
 
 /* ---- workspace of the process ---- */
 
 /* The engine, started for this: the program is going to use it. */
-static enum bl_status with_engine(enum bl_status (*call)(const struct bl_engine *, size_t),
-                                  size_t bytes)
+static enum bl_status
+with_engine(enum bl_status (*call)(const struct bl_engine *, size_t), size_t bytes)
 {
     struct bl_guard guard;
     enum bl_reason why;
     enum bl_status status = BL_UNSUPPORTED;
     bl_guard_enter(&guard);
-    const struct bl_engine *e = bl_config()->excluded ? NULL : bl_engine_for(0, true, &why);
+    const struct bl_engine *e =
+        bl_config()->excluded ? NULL : bl_engine_for(0, true, &why);
     if (e)
         status = call(e, bytes);
     bl_guard_leave(&guard);

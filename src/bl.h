@@ -137,7 +137,8 @@ struct bl_target {
 struct bl_target bl_find(unsigned id, unsigned spelling, const void *caller);
 struct bl_target bl_provider_of(bl_fn *fn); /* provider.c; all but `narrow` */
 void *bl_handle_of(const char *name);       /* of a loaded object; "": the program */
-void *bl_beside(bl_fn *fn, const char *symbol); /* in the object of fn and what it needs */
+void *bl_beside(bl_fn *fn,
+                const char *symbol); /* in the object of fn and what it needs */
 void bl_forward(struct bl_target t, unsigned id, unsigned spelling, void **v);
 void bl_call_lapack(bl_fn *f, unsigned nargs, void *const *v);
 
@@ -218,9 +219,10 @@ enum bl_reason {
  * once when forced); NULL and *why when this call is to be forwarded. */
 const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason *why);
 enum bl_reason bl_engine_failed(enum bl_status status); /* counts; may switch off */
-/* As bl_engine_for, but only where a CUDA driver is in the process already: without one no
- * pointer is a device pointer. */
-const struct bl_engine *bl_engine_for_device_data(void);
+/* As bl_engine_for, but only where a CUDA driver is in the process already: without one
+ * no pointer is a device pointer. *possible: one may be, even if there is no engine (any
+ * more) to ask. */
+const struct bl_engine *bl_engine_for_device_data(bool *possible);
 void bl_engine_succeeded(void);
 const struct bl_engine *bl_engine_now(void); /* if it is up and may be used, else NULL */
 uint64_t bl_memory_limit(void); /* bytes of device memory this process may hold */
@@ -257,7 +259,8 @@ void bl_verbose(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void bl_stats_call(const struct bl_call *c, enum bl_reason where, uint64_t ns,
                    const struct bl_traffic *traffic);
 
-/* ---- nested calls (nested.c) -------------------------------------------------------- */
+/* ---- nested calls (nested.c) --------------------------------------------------------
+ */
 
 /* The outermost call in progress on this thread lies on its stack. It may have been left
  * by longjmp (R and Octave leave xerbla so): a frame that is not deeper than we are, or
@@ -270,7 +273,8 @@ bool bl_nested(const void *here); /* does a frame above this one hold? */
 void bl_enter(struct bl_frame *f);
 void bl_leave(struct bl_frame *f);
 
-/* ---- batches ------------------------------------------------------------------------ */
+/* ---- batches ------------------------------------------------------------------------
+ */
 
 /* Problem `i` of a job on host memory. */
 struct bl_problem {
@@ -284,8 +288,8 @@ void bl_batch_on_cpu(const struct bl_job *job, int64_t from, unsigned spelling,
 /* Jobs on device memory, in order, on the thread's stream (batch_device.c). */
 enum bl_status bl_batch_on_device(const struct bl_engine *e, struct bl_job *jobs,
                                   int count);
-void *bl_stream(void);                      /* of this thread; NULL: none was set */
-void bl_set_status(enum bl_status status);  /* of this thread's last batched call */
+void *bl_stream(void);                     /* of this thread; NULL: none was set */
+void bl_set_status(enum bl_status status); /* of this thread's last batched call */
 #define BL_BAD_ARGUMENT ((enum bl_status)BL_STATUSES)
 
 /* The mode that holds for this thread's calls: BATCHLAPACK_MODE_... */

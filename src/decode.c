@@ -75,9 +75,7 @@ static void take(struct bl_call *c, char letter, void *p, const struct place *at
         *last = 'p';
         break;
     case 'l':
-        *(*last == 'a'   ? &c->lda
-          : *last == 'b' ? &c->ldb
-                         : &c->ldx) = number(p, at);
+        *(*last == 'a' ? &c->lda : *last == 'b' ? &c->ldb : &c->ldx) = number(p, at);
         break;
     case 's':
         *(*last == 'a'   ? &c->stride_a

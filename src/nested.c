@@ -1,7 +1,7 @@
 /* Which calls come back in from LAPACK itself: netlib's dgesv calls our dgetrf_.
  *
- * The dispatcher and the workers enter a frame before they call LAPACK and leave it after.
- * A counter would not do: R and Octave leave xerbla by longjmp.
+ * The dispatcher and the workers enter a frame before they call LAPACK and leave it
+ * after. A counter would not do: R and Octave leave xerbla by longjmp.
  */
 #include "bl.h"
 

@@ -215,8 +215,8 @@ static void settle(const struct bl_engine *e, struct lane *lane)
 
 enum { INFO, A, B, IPIV, X, PHASE, LOGABS, TABLE, REGIONS };
 
-/* One operand of a chunk: where it lies, packed without gaps, in the arena. TABLE is what a
- * job with items needs beside its data: the items, then the arrays of pointers. */
+/* One operand of a chunk: where it lies, packed without gaps, in the arena. TABLE is what
+ * a job with items needs beside its data: the items, then the arrays of pointers. */
 struct region {
     size_t element, item_bytes; /* item_bytes: where all items are alike */
     size_t *offset;             /* else where each begins, and the end of the last */
@@ -284,8 +284,7 @@ static void move_item(struct view v, size_t element, char triangle, size_t from,
 {
     size_t column_bytes = (size_t)v.rows * element;
     for (int64_t col = (int64_t)(from / column_bytes); from < to; col++) {
-        size_t start = from % column_bytes,
-               end = bl_min(column_bytes, start + to - from);
+        size_t start = from % column_bytes, end = bl_min(column_bytes, start + to - from);
         size_t first = start, last = end;
         if (triangle == 'L')
             first = bl_max(first, (size_t)bl_min(col, v.rows) * element);
@@ -315,6 +314,8 @@ static void move(const struct chunk *c, int which, size_t from, size_t to, char 
         size_t begin = r->offset ? r->offset[item] : (size_t)item * r->item_bytes;
         size_t end = r->offset ? r->offset[item + 1] : begin + r->item_bytes;
         size_t stop = bl_min(to, end);
+        if (stop == from)
+            continue; /* an empty matrix */
         move_item(view_of(c, which, item), r->element, which == A ? c->host->uplo : 0,
                   from - begin, stop - begin, packed, unpack);
         packed += stop - from;
@@ -382,7 +383,7 @@ static bool lay_out(struct chunk *c, const struct bl_engine *e, const struct bl_
     c->count = count;
     for (int i = 0; i < REGIONS; i++) {
         struct region *r = &c->region[i];
-        r->element = i == INFO || i == IPIV ? (size_t)host->int_size
+        r->element = i == INFO || i == IPIV                   ? (size_t)host->int_size
                      : i == LOGABS && host->precision >= BL_C ? element / 2
                                                               : element;
         r->in = i == INFO || (letter[i] && bl_reads(host->routine, letter[i])) ||
@@ -438,7 +439,7 @@ static void fill_table(struct chunk *c, char *arena)
     char *on_arena = arena + c->region[TABLE].at;
     for (int64_t i = 0; i < c->count; i++) {
         struct bl_problem p = bl_problem_of(c->host, c->first + i);
-        items[i] = (struct bl_item){i, p.m, p.n, p.m, p.n};
+        items[i] = (struct bl_item){i, p.m, p.n, bl_max(1, p.m), bl_max(1, p.n)};
     }
     c->job.items = (const struct bl_item *)on_arena;
     for (int k = 0; k < 3; k++) {

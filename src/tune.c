@@ -219,9 +219,9 @@ static struct bl_cost cost(const struct bl_call *c)
     double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs;
     struct bl_cost seconds;
     if (c->id < BL_LAPACK_IDS)
-        seconds = (struct bl_cost){bl_flops(c->id, m, n, r) /
-                                       cpu_rate[c->reference][c->id],
-                                   gpu_seconds(c->id, m, n, r)};
+        seconds =
+            (struct bl_cost){bl_flops(c->id, m, n, r) / cpu_rate[c->reference][c->id],
+                             gpu_seconds(c->id, m, n, r)};
     else
         seconds = batch_cost(c);
     if (is_chain(c) && bl_arithmetic_of(c) == BL_EXACT)

@@ -11,6 +11,7 @@
 #   NAME-auto      the same in mode auto, where no call is worth the engine's start
 #   NAME-gpu       on the engine: IPIV and INFO as without us, small residuals, every legal
 #                  call counted there, and the library touches no matrix
+#   NAME-one-thread  a batch's calls take one thread each, other calls as many as before
 #   NAME-kind      auto: over netlib 20 solves with n = 400 reach the engine, over a fast
 #                  LAPACK none does
 #
@@ -144,6 +145,13 @@ differ: $(grep -m1 '^<' difference) $(grep -m1 '^>' difference)"
     esac
     say "$name-kind" "$bad"
 }
+# one_thread NAME PATH LIBRARY SYMBOL KIND SIZE: see single_thread.c.
+one_thread() {
+    local bad
+    bad=$(OPENBLAS_NUM_THREADS=2 OMP_NUM_THREADS=2 BLIS_NUM_THREADS=2 LD_LIBRARY_PATH=$2 \
+        timeout 300 "$BUILD/test/single_thread" "${@:3}" 2>&1) || bad="${bad:-status $?}"
+    say "$1-one-thread" "$bad"
+}
 # needs NAME PACKAGE...: fetched, or the provider is skipped.
 needs() {
     local name=$1
@@ -163,10 +171,14 @@ lapack64=$(in_package liblapack64-3 lapack64) blas64=$(in_package libblas64-3 bl
 needs netlib libblas3 liblapack3 || exit 0
 program rows "$lapack/liblapack.so.3"
 provider netlib rows "$lapack:$blas" '/(lapack|blas)/lib(lapack|blas)\.so\.3' reference
+threaded=threaded
+[ "$(nproc)" -gt 1 ] || threaded=single # OpenBLAS takes no more than there are CPUs
+one_thread netlib "$blas" "$lapack/liblapack.so.3" dgetrf_ single 300
 for threads in pthread openmp; do
     needs openblas-$threads libopenblas0-$threads || continue
     d=$(in_package libopenblas0-$threads openblas-$threads)
     provider openblas-$threads rows "$d" "/openblas-$threads/lib" fast
+    one_thread openblas-$threads "$d" "$d/liblapack.so.3" dgetrf_ $threaded 700
 done
 if needs blis libblis4-pthread; then
     d=$(in_package libblis4-pthread blis-pthread)
@@ -177,6 +189,10 @@ if needs blis libblis4-pthread; then
     program rows-blis "blis/libblis.so.4 $lapack/liblapack.so.3"
     provider blis-by-name rows-blis "$T/blis:$lapack:$blas" \
         '/(blis/libblis|lapack/liblapack)\.so' fast
+    # The libblas.so.3 of BLIS hides what it could be told by. Small: its threads wait for
+    # each other by spinning.
+    LD_PRELOAD=$d/libblis.so.4 one_thread blis-by-name "$blas" "$lapack/liblapack.so.3" \
+        dgetrf_ threaded 20
 fi
 # Debian's 64-bit LAPACKs export the plain names.
 if needs lapack64 libblas64-3 liblapack64-3; then
@@ -185,12 +201,15 @@ if needs lapack64 libblas64-3 liblapack64-3; then
     if needs openblas64 libopenblas64-0-pthread; then
         d=$(in_package libopenblas64-0-pthread openblas64-pthread)
         provider openblas64 rows64 "$d" /openblas64-pthread/lib fast
+        one_thread openblas64 "$d" "$d/liblapack64.so.3" dgetrf_ $threaded 700
     fi
 fi
 if wheel numpy==2.4.6 '*openblas*.so' '*gfortran*.so*' '*quadmath*.so*'; then
     program rows-numpy "$(echo "$cache"/numpy/*openblas*.so)" -DINT=int64_t \
         -D'SYMBOL(x)=scipy_##x##_64_'
     provider numpy-wheel rows-numpy "$cache/numpy" /numpy/libscipy_openblas64_ fast
+    one_thread numpy-wheel "$cache/numpy" "$(echo "$cache"/numpy/*openblas*.so)" \
+        scipy_dgetrf_64_ $threaded 700
 else
     echo "skip numpy-wheel - $(tail -n 1 fetch.log)"
 fi
@@ -198,6 +217,7 @@ if [ -e "$cache/mkl/done" ]; then
     rt=$(echo "$cache"/mkl/libmkl_rt.so.*)
     mkdir mkl && ln -s "$rt" mkl/liblapack.so.3
     provider mkl rows "$T/mkl:$cache/mkl" /mkl/libmkl_ fast
+    one_thread mkl "$cache/mkl" "$rt" dgetrf_ single 300
     program rows-mkl64 "$rt" -DINT=int64_t -D'SYMBOL(x)=x##_64_'
     provider mkl-64_ rows-mkl64 "$cache/mkl" /mkl/libmkl_ fast
     program rows-mkl-ilp64 "$rt" -DINT=int64_t
