@@ -113,4 +113,13 @@ if built chemistry; then
     done
     check chemistry-threads-same-figures "$(diff <(cat <<<"$single") <(cat <<<"$alone_figures"))"
 fi
+# The one that knows the library: linked with it, and the module, not preloaded.
+if built slater; then
+    for mode in auto cpu gpu; do
+        out=$(env BATCHLAPACK_MODE=$mode BATCHLAPACK_ARITHMETIC=exact \
+            ${engine:+BATCHLAPACK_ENGINE="$engine"} "$BUILD/fortran/examples/slater" \
+            <"$examples/slater.in") || check "slater-$mode" "exit status $?"
+        check "slater-$mode-passes" "$(passes "$out")"
+    done
+fi
 exit $failed
