@@ -8,8 +8,11 @@
  */
 #include <ctype.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "batchlapack.h"
 #include "bl.h"
@@ -147,13 +150,34 @@ struct places {
     unsigned first_pageable; /* position of that argument */
 };
 
+/* Can the CPU read there? Where that can not be found out, it is taken for granted. */
+static bool readable(const void *p)
+{
+    char byte;
+    struct iovec to = {&byte, 1}, from = {(void *)(uintptr_t)p, 1};
+    int saved = errno;
+    bool good = process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT;
+    errno = saved;
+    return good;
+}
+
+/* What the engine says; without one, or after it was lost, what the CPU can not read is
+ * on a device. False: on another device. */
+static bool kind_of_memory(const struct bl_engine *e, const void *p, enum bl_memory *kind)
+{
+    enum bl_status status = e ? e->memory_kind(p, kind) : BL_LOST;
+    if (status == BL_LOST)
+        *kind = readable(p) ? BL_MEMORY_PAGEABLE : BL_MEMORY_DEVICE;
+    return status == BL_OK || status == BL_LOST;
+}
+
 static void ask(struct places *at, const struct bl_engine *e, const void *p,
                 unsigned position)
 {
     enum bl_memory kind = BL_MEMORY_PAGEABLE;
     if (!p)
         return;
-    at->foreign |= e->memory_kind(p, &kind) != BL_OK;
+    at->foreign |= !kind_of_memory(e, p, &kind);
     at->device |= kind == BL_MEMORY_DEVICE;
     at->managed |= kind == BL_MEMORY_MANAGED;
     if (kind == BL_MEMORY_PAGEABLE && !at->pageable) {
@@ -165,7 +189,7 @@ static void ask(struct places *at, const struct bl_engine *e, const void *p,
 static bool on_device(const struct bl_engine *e, const void *p)
 {
     enum bl_memory kind = BL_MEMORY_PAGEABLE;
-    return p && e->memory_kind(p, &kind) == BL_OK && kind == BL_MEMORY_DEVICE;
+    return kind_of_memory(e, p, &kind) && kind == BL_MEMORY_DEVICE;
 }
 
 static void ask_group(struct places *at, const struct bl_engine *e, const struct batch *b,
@@ -367,6 +391,8 @@ static enum bl_reason run_on_device(const struct bl_engine *e, struct batch *b,
     enum bl_reason where = BL_ON_GPU;
     if (status != BL_OK)
         where = bl_engine_failed(status);
+    else
+        bl_engine_succeeded();
     bl_guard_leave(&guard);
     if (status != BL_OK)
         say_lost(b, status);
@@ -387,8 +413,9 @@ static void run(struct batch *b)
         return;
     struct bl_guard guard;
     bl_guard_enter(&guard);
-    const struct bl_engine *e = bl_engine_for_device_data();
-    enum place place = e ? place_of(e, b, &b->bad) : HOST;
+    bool possible;
+    const struct bl_engine *e = bl_engine_for_device_data(&possible);
+    enum place place = possible ? place_of(e, b, &b->bad) : HOST;
     bl_guard_leave(&guard);
     if (!b->bad && place == HOST && has_groups(b))
         b->bad = null_in_arrays(b);
@@ -398,8 +425,8 @@ static void run(struct batch *b)
     }
     bl_enter(&here);
     bl_set_status(BL_OK);
-    if (place == FOREIGN) {
-        say_lost(b, BL_UNSUPPORTED);
+    if (place == FOREIGN || (place == DEVICE && !e)) {
+        say_lost(b, place == FOREIGN ? BL_UNSUPPORTED : BL_LOST);
         return;
     }
     if (place == DEVICE)

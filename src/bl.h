@@ -220,8 +220,9 @@ enum bl_reason {
 const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason *why);
 enum bl_reason bl_engine_failed(enum bl_status status); /* counts; may switch off */
 /* As bl_engine_for, but only where a CUDA driver is in the process already: without one
- * no pointer is a device pointer. */
-const struct bl_engine *bl_engine_for_device_data(void);
+ * no pointer is a device pointer. *possible: one may be, even if there is no engine (any
+ * more) to ask. */
+const struct bl_engine *bl_engine_for_device_data(bool *possible);
 void bl_engine_succeeded(void);
 const struct bl_engine *bl_engine_now(void); /* if it is up and may be used, else NULL */
 uint64_t bl_memory_limit(void); /* bytes of device memory this process may hold */
