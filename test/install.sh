@@ -44,7 +44,8 @@ if ! { "$SRC/configure" --prefix="$P" --with-cuda=no CC="$CC" CXX="$CXX" FC="${F
 fi
 wanted="bin/batchlapack-report bin/batchlapack-run include/batchlapack.h
     include/batchlapack/batchlapack.f90 include/batchlapack/batchlapack_interfaces.inc
-    ${FC:+include/batchlapack/batchlapack.mod} lib/cmake/batchlapack/batchlapack-config.cmake
+    ${FC:+include/batchlapack/batchlapack.mod}
+    lib/cmake/batchlapack/batchlapack-config.cmake
     lib/cmake/batchlapack/batchlapack-config-version.cmake lib/libbatchlapack.so
     lib/libbatchlapack.so.0 lib/libbatchlapack.so.0.0.0 lib/pkgconfig/batchlapack.pc"
 installed=$(cd "$P" && find . ! -type d | sed 's,^\./,,' | grep -v '^share/man/' | sort)
@@ -101,7 +102,8 @@ built c-ilp64 $CC -std=c99 $strict -DBATCHLAPACK_ILP64 wide.c "${flags[@]}" -o w
     runs c-ilp64 "$out" ./wide
 sed 's/dgesv_batch_strided/dgesv_batch_strided_64/' wide.c >wide64.c
 # shellcheck disable=SC2086
-built c-64 $CC -std=c99 $strict wide64.c "${flags[@]}" -o wide64 && runs c-64 "$out" ./wide64
+built c-64 $CC -std=c99 $strict wide64.c "${flags[@]}" -o wide64 &&
+    runs c-64 "$out" ./wide64
 
 # Every row of the table is declared with as many arguments, and links.
 rows() { # SUFFIX: name and number of arguments, for the four precisions
@@ -113,7 +115,8 @@ rows() { # SUFFIX: name and number of arguments, for the four precisions
 declared=$(echo '#include <batchlapack.h>' | $CC -E -P -x c "${flags[@]}" - | tr '\n' ' ' |
     tr ';' '\n' | sed -n 's/^ *void \([sdcz][a-z_0-9]*\) *(\(.*\)).*/\1 \2/p' |
     awk '{ print $1, gsub(/,/, ",") + 1 }')
-check header-declares-the-table "$(diff <({ rows ''; rows _64; } | sort) <(sort <<<"$declared"))"
+check header-declares-the-table "$(diff <({ rows ''; rows _64; } | sort) \
+    <(sort <<<"$declared"))"
 {
     echo '#include <batchlapack.h>'
     echo 'typedef void any(void); extern any *const all[]; any *const all[] = {'
@@ -141,7 +144,8 @@ int main()
     std::printf("%d %g %g\n", (int)info, ainv[1].imag(), ainv[2].imag());
     zgedet_batch_strided_64(&n, a, &n, &stride, &phase, &logabs, &batch, &info);
     std::printf("%d %g %g\n", (int)info, phase.real(), std::exp(logabs));
-    std::printf("%s %s\n", batchlapack_status_text(batchlapack_status()), batchlapack_version());
+    std::printf("%s %s\n", batchlapack_status_text(batchlapack_status()),
+                batchlapack_version());
 }
 END
 out=$(printf '0 -0.5 -1\n0 1 2\ndone %s' "$version")
@@ -153,8 +157,9 @@ done
 # ---- Fortran -----------------------------------------------------------------------
 if [ -n "${FC:-}" ]; then
     example "$SRC/README.md" example.f90 >example.f90
-    built fortran $FC -Wall -Wextra -Werror -std=f2018 example.f90 "${flags[@]}" -o fortran &&
-        runs fortran-readme "$(example "$SRC/README.md" 'example.f90 output')" ./fortran
+    out_fortran=$(example "$SRC/README.md" 'example.f90 output')
+    built fortran $FC -Wall -Wextra -Werror -std=f2018 example.f90 "${flags[@]}" \
+        -o fortran && runs fortran-readme "$out_fortran" ./fortran
     cp "$SRC/test/module.f90" "$SRC/test/module_body.inc" "$SRC"/fortran/examples/slater.* .
     built module $FC -std=f2018 module.f90 "${flags[@]}" -o module &&
         check module "$(./module | grep -v '^ok ')"
@@ -192,8 +197,7 @@ END
         cmake --build cmake >>cmake.out"; then
         runs cmake-c "$(example "$SRC/README.md" 'example.c output')" cmake/cmake-c
         runs cmake-cxx "$out" cmake/cmake-cxx
-        [ -z "${FC:-}" ] || runs cmake-fortran \
-            "$(example "$SRC/README.md" 'example.f90 output')" cmake/cmake-fortran
+        [ -z "${FC:-}" ] || runs cmake-fortran "$out_fortran" cmake/cmake-fortran
     fi
     sed -i 's/batchlapack 0.1 /batchlapack 999 /' CMakeLists.txt
     check cmake-refuses-a-later-version "$(cmake -S . -B later -DCMAKE_PREFIX_PATH="$P" \
@@ -203,7 +207,7 @@ else
 fi
 
 # ---- man pages ---------------------------------------------------------------------
-if command -v man >/dev/null && command -v groff >/dev/null; then
+if [ "$(command -v man groff col | wc -l)" -eq 3 ]; then
     export MANPATH=$P/share/man MANROFFOPT=-rHY=0 LC_ALL=C.UTF-8
     complaints=$(for page in "$SRC"/doc/*.[1-9]; do
         man --warnings=w -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null
@@ -211,15 +215,16 @@ if command -v man >/dev/null && command -v groff >/dev/null; then
     check man-pages-are-clean "$complaints"
     check man-pages-for-all-routines "$({ rows ''; } | while read -r name count; do
         man -w 3 "$name" 2>/dev/null | grep -q . || echo "no $name(3)"
-        man 3 "$name" 2>/dev/null | col -b | grep -q "${name#?}" || echo "$name(3) is another"
+        man 3 "$name" 2>/dev/null | col -b | grep -q "${name#?}" ||
+            echo "$name(3) is another"
     done)"
-    check man-pages-hold-the-arguments "$(rows '' | grep '^d' | while read -r name count; do
-        got=$(man 3 "$name" | col -b | tr '\n' ' ' | grep -oE "void $name\([^)]*\)" | tr -cd , |
-            wc -c)
+    check man-pages-hold-the-arguments "$(rows '' | grep ^d | while read -r name count; do
+        got=$(man 3 "$name" | col -b | tr '\n' ' ' | grep -oE "void $name\([^)]*\)" |
+            tr -cd , | wc -c)
         [ "$((got + 1))" -eq "$count" ] || echo "$name has $((got + 1)) arguments, not $count"
     done)"
 else
-    echo 'skip install-man-pages - no man or no groff'
+    echo 'skip install-man-pages - no man, groff or col'
 fi
 
 # ---- uninstall ---------------------------------------------------------------------
