@@ -2,10 +2,10 @@
  *
  * Called by the shim alone, from any thread. It decides how many threads and blocks a
  * matrix gets, from the shape, the batch and the card's number of multiprocessors only,
- * and starts the kernels of the other .cu files. It must leave the calling
- * thread as it found it: every function pushes the device's primary context and pops it
- * again, relaxes stream capture for its own calls, and takes its errors out of the
- * runtime, which is linked statically and thus not the program's.
+ * and starts the kernels of the other .cu files. It must leave the calling thread as it
+ * found it: every function pushes the device's primary context and pops it again, relaxes
+ * stream capture for its own calls, and takes its errors out of the runtime, which is
+ * linked statically and thus not the program's.
  */
 #include <stdio.h>
 #include <string.h>
@@ -398,12 +398,12 @@ enum bl_status put(void *queue, void *d, const void *h, size_t bytes)
     enum bl_status status = BL_OK;
     char *to = (char *)d;
     const char *from = (const char *)h;
+    cudaStream_t stream = (cudaStream_t)queue;
     while (bytes > 0 && status == BL_OK) {
-        bool small = bytes <= SMALL_PARCEL;
-        size_t size = small || bytes < LARGE_PARCEL ? bytes : LARGE_PARCEL;
+        size_t size = bytes < LARGE_PARCEL ? bytes : LARGE_PARCEL;
         status =
-            settle((small ? send<SMALL_PARCEL>
-                          : send<LARGE_PARCEL>)(to, from, size, (cudaStream_t)queue));
+            settle(size <= SMALL_PARCEL ? send<SMALL_PARCEL>(to, from, size, stream)
+                                        : send<LARGE_PARCEL>(to, from, size, stream));
         to += size;
         from += size;
         bytes -= size;

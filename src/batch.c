@@ -249,7 +249,7 @@ static unsigned null_in_arrays(const struct batch *b)
 /* The jobs of a call: one where all matrices are alike, else one for each kind that runs
  * together. */
 struct jobs {
-    struct bl_job job[2 * BL_BUCKETS]; /* of UPLO 'U', of the rest */
+    struct bl_job job[2 * BL_BUCKETS]; /* of UPLO 'U' and of the rest */
     int count;
     struct bl_item *items;
 };
@@ -265,6 +265,16 @@ static bool alike(const struct batch *b)
     return true;
 }
 
+/* Matrices of a kind run together; QUARTERS orders them within a kind by size. */
+#define KINDS (2 * BL_BUCKETS)
+#define QUARTERS 4
+
+static int quarter_of(int64_t size)
+{
+    int top = size > 4 ? 63 - __builtin_clzll((uint64_t)size - 1) : 2;
+    return (int)((size - 1) >> (top - 2)) & (QUARTERS - 1);
+}
+
 static int kind_of(const struct bl_engine *e, const struct bl_call *c,
                    const struct bl_job *job)
 {
@@ -273,48 +283,52 @@ static int kind_of(const struct bl_engine *e, const struct bl_call *c,
     return 2 * bucket + (c->uplo == 'U');
 }
 
-/* Matrices of one kind stand together, in the order of the call. Larger kinds come first:
- * what takes longest begins first. */
+/* Matrices of one kind stand together, the larger before the smaller: what takes longest
+ * begins first. So do the kinds. */
 static bool sort_into_jobs(struct jobs *j, const struct batch *b,
                            const struct bl_engine *e, const struct bl_job *whole)
 {
-    enum { KINDS = 2 * BL_BUCKETS };
-    int64_t count[KINDS] = {0}, m[KINDS] = {0}, n[KINDS] = {0}, next[KINDS];
-    int *kind = malloc((size_t)b->groups * sizeof *kind);
+    int64_t count[KINDS * QUARTERS] = {0}, next[KINDS * QUARTERS];
+    int64_t m[KINDS] = {0}, n[KINDS] = {0};
+    int *key = malloc((size_t)b->groups * sizeof *key);
     j->items = malloc((size_t)b->sum.batch * sizeof *j->items);
-    if (!kind || !j->items) {
-        free(kind);
+    if (!key || !j->items) {
+        free(key);
         return false;
     }
     for (int64_t g = 0; g < b->groups; g++) {
         const struct bl_call *c = &b->group[g];
-        int k = kind[g] = kind_of(e, c, whole);
-        count[k] += c->batch;
-        m[k] = bl_max(m[k], c->m);
-        n[k] = bl_max(n[k], c->n);
+        int kind = kind_of(e, c, whole);
+        key[g] = kind * QUARTERS + quarter_of(bl_max(c->m, c->n));
+        count[key[g]] += c->batch;
+        m[kind] = bl_max(m[kind], c->m);
+        n[kind] = bl_max(n[kind], c->n);
     }
     int64_t at = 0;
-    for (int k = KINDS - 1; k >= 0; k--) {
-        next[k] = at;
-        if (!count[k])
+    for (int kind = KINDS - 1; kind >= 0; kind--) {
+        int64_t first = at;
+        for (int k = QUARTERS * (kind + 1) - 1; k >= QUARTERS * kind; k--) {
+            next[k] = at;
+            at += count[k];
+        }
+        if (at == first)
             continue;
         struct bl_job *job = &j->job[j->count++];
         *job = *whole;
-        job->uplo = whole->uplo ? k % 2 ? 'U' : 'L' : 0;
-        job->m = m[k];
-        job->n = n[k];
-        job->batch = count[k];
-        job->items = j->items + at;
-        at += count[k];
+        job->uplo = whole->uplo ? kind % 2 ? 'U' : 'L' : 0;
+        job->m = m[kind];
+        job->n = n[kind];
+        job->batch = at - first;
+        job->items = j->items + first;
     }
     int64_t index = 0;
     for (int64_t g = 0; g < b->groups; g++) {
         const struct bl_call *c = &b->group[g];
         for (int64_t i = 0; i < c->batch; i++)
-            j->items[next[kind[g]]++] =
+            j->items[next[key[g]]++] =
                 (struct bl_item){index++, c->m, c->n, c->lda, c->ldx};
     }
-    free(kind);
+    free(key);
     return true;
 }
 
@@ -348,7 +362,7 @@ static enum bl_reason run_on_host(struct batch *b, struct jobs *j,
                                   struct bl_traffic *traffic, enum bl_status *status)
 {
     enum bl_reason where = BL_ON_GPU;
-    int64_t done[2 * BL_BUCKETS] = {0};
+    int64_t done[KINDS] = {0};
     struct bl_guard guard;
     bl_guard_enter(&guard);
     const struct bl_engine *e = engine_for(b, &where);
