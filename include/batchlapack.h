@@ -364,7 +364,7 @@ enum {
     BATCHLAPACK_NO_MEMORY = 1,   /* of the device or the host */
     BATCHLAPACK_FAULT = 2,       /* the device reported an error */
     BATCHLAPACK_LOST = 3,        /* the device or its context is gone, or there is none */
-    BATCHLAPACK_UNSUPPORTED = 4, /* by this device */
+    BATCHLAPACK_UNSUPPORTED = 4, /* by the engine, or there is no engine */
     BATCHLAPACK_BAD_ARGUMENT = 5
 };
 int batchlapack_status(void);
@@ -372,9 +372,9 @@ int batchlapack_status(void);
 /* A status in words, for example "out of memory". A constant; never NULL. */
 const char *batchlapack_status_text(int status);
 
-/* Hold at least `bytes` of device memory as workspace: from then on device calls whose
- * workspace fits allocate nothing. release gives back all that is not in use. Both return
- * a status; the GPU is started if it was not. */
+/* Hold at least `bytes` of device memory as workspace, and start the GPU for it: from
+ * then on device calls whose workspace fits allocate nothing. release gives back all that
+ * is not in use. Both return a status. */
 int batchlapack_reserve(size_t bytes);
 int batchlapack_release(void);
 
