@@ -2,7 +2,7 @@
  * spelling and kind of memory against netlib, matrix by matrix; mixed sizes; bad
  * arguments; streams, faults, fork and threads.
  *
- *     entries [--heavy]
+ *     entries [--heavy | --only NAME]     NAME: of a row, for tools that are slow
  *
  * Linked with the library and run with the mock engine or the CUDA one: it finds the
  * engine as the library does and takes device memory from it. What is expected is a copy
@@ -1174,6 +1174,12 @@ int main(int argc, char **argv)
         return 0;
     if (!find_engine())
         return 1;
+    if (argc > 2 && strcmp(argv[1], "--only") == 0) {
+        for (int64_t i = 0; i < (int64_t)ENTRIES * BL_PRECISIONS; i++)
+            if (strcmp(bl_rows[FIRST_BATCHED + i / BL_PRECISIONS].name, argv[2]) == 0)
+                each_entry(i, &gpu);
+        return failures() > 0;
+    }
     for (int64_t i = 0; i < (int64_t)ENTRIES * BL_PRECISIONS; i++)
         each_entry(i, &gpu);
     for (int64_t i = 0; i < (int64_t)ENTRIES * BL_PRECISIONS; i++)
