@@ -1,0 +1,90 @@
+/* Determinants up to 32 x 32: GEDET, the product of the pivots as phase and log-magnitude.
+ *
+ * A is only read. A matrix that tiny_lu.cuh can not do on the fast way is factored again
+ * in a copy in shared memory.
+ */
+#ifndef BL_TINY_DET_CUH
+#define BL_TINY_DET_CUH
+
+#include "tiny_lu.cuh"
+
+namespace bl
+{
+
+/* The phase of all diagonals of a group times the sign of its interchanges, and the sum of
+ * the logarithms; a tree, so the same for the same matrix. Written by the lane of row 0. */
+template <int L, class T>
+__device__ __forceinline__ void put_determinant(const TinyArguments &g, int64_t item,
+                                                const Group<L> &group, T diagonal,
+                                                bool odd, int info, bool mine)
+{
+    using R = Real<T>;
+    R size, logabs;
+    T phase;
+    if constexpr (Traits<T>::complex) {
+        size = hypot(diagonal.re, diagonal.im);
+        phase = {diagonal.re / size, diagonal.im / size};
+    } else {
+        size = fabs(diagonal);
+        phase = diagonal / size;
+    }
+    logabs = log(size);
+    BL_UNROLL
+    for (int step = 1; step < L; step *= 2) {
+        logabs += __shfl_xor_sync(WARP, logabs, step);
+        T other = group.from(phase, group.row ^ step);
+        phase = mul(phase, other);
+    }
+    if constexpr (Traits<T>::complex) {
+        R length = hypot(phase.re, phase.im);
+        phase = {phase.re / length, phase.im / length};
+    }
+    if (info != 0) {
+        phase = from_real<T>(0);
+        logabs = -R(INFINITY);
+    }
+    if (!mine || group.row != 0)
+        return;
+    *(T *)tiny_operand(g.phase, item, sizeof(T)) = odd ? negative(phase) : phase;
+    *(R *)tiny_operand(g.logabs, item, sizeof(R)) = logabs;
+    put_integer(g.info, item, g.int_size, 0, info);
+}
+
+template <class T>
+BL_CALL void gedet_again(const TinyArguments &g, int64_t number, T *copy)
+{
+    __shared__ int32_t pivots[4][32];
+    const Group<32> group;
+    TinyProblem<T> p(g, number);
+    Pivots pivot = {pivots[threadIdx.x / 32], 4, 0};
+    bool inside = group.row < p.n;
+    for (int j = 0; j < p.n && inside; j++)
+        copy[group.row + 32 * j] = p.a[group.row + j * p.lda];
+    __syncwarp();
+    int info = lu_again(p.n, p.n, copy, 32, pivot);
+    unsigned swaps = group.ballot(inside && pivot.get(group.row) != group.row);
+    put_determinant(g, p.item, group, inside ? copy[33 * group.row] : one<T>(),
+                    __popc(swaps) % 2 != 0, info, true);
+}
+
+/* A group owns a matrix, a lane a row. Shared memory: a copy of a matrix a warp. */
+template <class T, int N, int WARPS, int BLOCKS>
+__global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+    tiny_gedet(const __grid_constant__ TinyArguments g)
+{
+    constexpr int L = lanes_for(N);
+    __shared__ __align__(16) char copies[WARPS][32 * N * sizeof(T)];
+    const Group<L> group;
+    const int64_t number = group_number<L>();
+    const TinyProblem<T> p(g, number);
+    Row<T, N> r;
+    load_row(r.a, p.a + group.row, p.lda, p.n, group.row < p.n);
+    eliminate<LARGEST, false>(group, r, p.n, p.n, g.items ? N : g.n);
+    const bool again = p.there && group.ballot(r.again) != 0;
+    put_determinant(g, p.item, group, r.diagonal, r.odd, r.info, p.there && !again);
+    T *copy = (T *)copies[threadIdx.x / 32];
+    for_groups<L>(again, number, [&](int64_t i) { gedet_again<T>(g, i, copy); });
+}
+
+} // namespace bl
+#endif
