@@ -12,6 +12,8 @@ enum mock_step {
     MOCK_RUN,
     MOCK_WAIT,
     MOCK_COPY_OUT,
+    MOCK_QUEUE_ALLOC, /* reserve() too */
+    MOCK_PUT,
     MOCK_STEPS
 };
 
@@ -28,7 +30,8 @@ struct mock_order {
 struct mock_counts {
     uint64_t step[MOCK_STEPS]; /* since mock_set */
     uint64_t faults, problems; /* since the start */
-    uint64_t held;             /* device memory now, bytes */
+    uint64_t held;             /* device memory now, bytes; queue_free counts when done */
+    uint64_t reserved;         /* what reserve() asked for since release() */
 };
 
 void mock_set(const struct mock_order *order);
