@@ -1,10 +1,10 @@
 /* A matrix of at most 32 rows in the registers of one warp, or of a part of it.
  *
  * Used by tiny_lu.cuh, tiny_inverse.cuh and tiny_solve.cuh. A group of 4, 8, 16 or 32
- * lanes holds a matrix, a lane one row of it from the one read to the one write, so a warp
- * works on up to eight matrices at once. Rows never move: interchanges only change the
- * position that a lane writes to. What is here knows about groups, rows and memory, not
- * about factorizations. Nothing may depend on what the other groups of the warp hold.
+ * lanes holds a matrix, a lane one row of it from the one read to the one write, so a
+ * warp works on up to eight matrices at once. Rows never move: interchanges only change
+ * the position that a lane writes to. What is here knows about groups, rows and memory,
+ * not about factorizations. Nothing may depend on what the other groups of the warp hold.
  */
 #ifndef BL_TINY_CUH
 #define BL_TINY_CUH

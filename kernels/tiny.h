@@ -32,7 +32,8 @@ struct TinyKernel {
     int problems; /* a block */
 };
 
-/* Whether the job is one for tiny_launch(). Depends on its shape, routine and precision. */
+/* Whether the job is one for tiny_launch(). Depends on its shape, routine and precision.
+ */
 bool tiny_takes(const struct bl_job *job);
 cudaError_t tiny_launch(const struct bl_job *job, cudaStream_t stream);
 

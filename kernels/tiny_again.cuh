@@ -1,9 +1,9 @@
 /* A matrix up to 32 x 32 again, in memory, the way netlib's recursion does it.
  *
- * Called by a whole warp for what the fast way in tiny_*.cuh can not have: NaN, infinities
- * and pivots too small for their reciprocal. Lane i owns row i of the column at hand. Which
- * products with a zero factor netlib leaves out decides what becomes of NaN and
- * infinities; the comments say where. Short rather than fast.
+ * Called by a whole warp for what the fast way in tiny_*.cuh can not have: NaN,
+ * infinities and pivots too small for their reciprocal. Lane i owns row i of the column
+ * at hand. Which products with a zero factor netlib leaves out decides what becomes of
+ * NaN and infinities; the comments say where. Short rather than fast.
  */
 #ifndef BL_TINY_AGAIN_CUH
 #define BL_TINY_AGAIN_CUH
@@ -145,8 +145,7 @@ BL_CALL int invert_again(int n, T *a, int64_t lda, const Pivots &pivots)
         for (int k = 0; k < j; k++) {
             T y = from_lane(x, k);
             if (row <= k && !is_zero(y))
-                x = row == k ? mul(x, a[k + k * lda])
-                             : add(x, mul(y, a[row + k * lda]));
+                x = row == k ? mul(x, a[k + k * lda]) : add(x, mul(y, a[row + k * lda]));
         }
         if (!is_one(factor))
             x = mul(factor, x);

@@ -1,4 +1,5 @@
-/* Determinants up to 32 x 32: GEDET, the product of the pivots as phase and log-magnitude.
+/* Determinants up to 32 x 32: GEDET, the product of the pivots as phase and
+ * log-magnitude.
  *
  * A is only read. A matrix that tiny_lu.cuh can not do on the fast way is factored again
  * in a copy in shared memory.
@@ -11,8 +12,9 @@
 namespace bl
 {
 
-/* The phase of all diagonals of a group times the sign of its interchanges, and the sum of
- * the logarithms; a tree, so the same for the same matrix. Written by the lane of row 0. */
+/* The phase of all diagonals of a group times the sign of its interchanges, and the sum
+ * of the logarithms; a tree, so the same for the same matrix. Written by the lane of row
+ * 0. */
 template <int L, class T>
 __device__ __forceinline__ void put_determinant(const TinyArguments &g, int64_t item,
                                                 const Group<L> &group, T diagonal,

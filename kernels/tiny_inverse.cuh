@@ -3,7 +3,8 @@
  * Row i of the inverse of A = P' L U solves z L U = e_i' P', so every lane solves for a
  * row of its own with the factors read from shared memory, where all lanes read the same
  * element at once. That is what xGETRI does, with other roundings: fused multiply-add and
- * the pivots' reciprocals. A result that is not finite is formed again as netlib forms it.
+ * the pivots' reciprocals. A result that is not finite is formed again as netlib forms
+ * it.
  */
 #ifndef BL_TINY_INVERSE_CUH
 #define BL_TINY_INVERSE_CUH
@@ -238,8 +239,8 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     }
     __syncwarp();
     solve_row(board, group.row, steps, z);
-    const bool again = p.there && info == 0 &&
-                       group.ballot(inside && !all_finite(z)) != 0;
+    const bool again =
+        p.there && info == 0 && group.ballot(inside && !all_finite(z)) != 0;
     const bool mine = p.there && !again;
     store_inverse(group, z, source, x, p.ldx, n, steps, mine && info == 0);
     if (mine && group.row == 0)

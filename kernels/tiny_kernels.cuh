@@ -1,8 +1,8 @@
 /* The size classes of the tiny kernels and how many warps run them: the one table that a
  * tuning run (bench/batched) changes.
  *
- * Included by tiny_s.cu, tiny_d.cu, tiny_c.cu and tiny_z.cu, which instantiate all kernels
- * of a precision each, so that they compile side by side.
+ * Included by tiny_s.cu, tiny_d.cu, tiny_c.cu and tiny_z.cu, which instantiate all
+ * kernels of a precision each, so that they compile side by side.
  */
 #ifndef BL_TINY_KERNELS_CUH
 #define BL_TINY_KERNELS_CUH
@@ -14,7 +14,8 @@
 namespace bl
 {
 
-/* Warps a block. The larger sizes are best off without neighbours to start and end with. */
+/* Warps a block. The larger sizes are best off without neighbours to start and end with.
+ */
 constexpr int tiny_warps(int n)
 {
     return n <= 16 ? 4 : 1;
@@ -37,8 +38,10 @@ template <class T, int N, int BESIDE>
 constexpr int blocks_for = tiny_blocks(N, int(sizeof(T)) / 4, BESIDE);
 
 #define BL_TINY(kernel, n, beside, ...)                                                  \
-    {(const void *)kernel<T, n, tiny_warps(n), blocks_for<T, n, beside> __VA_ARGS__>,    \
-     32 * tiny_warps(n), tiny_warps(n) * 32 / lanes_for(n)}
+    {                                                                                    \
+        (const void *)kernel<T, n, tiny_warps(n), blocks_for<T, n, beside> __VA_ARGS__>, \
+            32 * tiny_warps(n), tiny_warps(n) * 32 / lanes_for(n)                        \
+    }
 
 /* A class every four columns for what is called often, ... */
 #define BL_TINY_FINE(kernel, beside, ...)                                                \

@@ -90,7 +90,7 @@ __device__ __forceinline__ void eliminate(const Group<L> &group, Row<T, N> &r, i
                 rare = rare || largest - CHOSEN < small_image<T>() - CHOSEN;
             else
                 rare = rare || __any_sync(WARP, chosen && high_image(abs1(own)) <
-                                                             small_image<T>());
+                                                              small_image<T>());
             rare = anywhere<L>(rare);
         }
         if (rare) {

@@ -1,4 +1,5 @@
-/* Right-hand sides for LU factors up to 32 x 32 that lie in registers: GESV and GETRS('N').
+/* Right-hand sides for LU factors up to 32 x 32 that lie in registers: GESV and
+ * GETRS('N').
  *
  * A lane holds the row of the factors that it holds in tiny_lu.cuh, and the same row of
  * one right-hand side at a time. netlib divides by the pivots; here the quotient in the
@@ -66,8 +67,8 @@ __device__ __forceinline__ bool same(T x, T y)
         return x == y;
 }
 
-/* The compiler is not to know that this is the same in every turn of a loop: it would keep
- * the whole of both triangles in registers. */
+/* The compiler is not to know that this is the same in every turn of a loop: it would
+ * keep the whole of both triangles in registers. */
 __device__ __forceinline__ int renewed(int x)
 {
     asm volatile("" : "+r"(x));
@@ -185,8 +186,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     const Group<L> group;
     const int64_t slices = (g.nrhs + TINY_COLUMNS - 1) / TINY_COLUMNS;
     const int64_t slice = blockIdx.x % slices;
-    const int64_t number =
-        (blockIdx.x / slices * blockDim.x + threadIdx.x) / L;
+    const int64_t number = (blockIdx.x / slices * blockDim.x + threadIdx.x) / L;
     const TinyProblem<T> p(g, number);
     const int n = p.n, steps = g.items ? N : g.n;
     const bool inside = group.row < n;

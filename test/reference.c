@@ -22,6 +22,7 @@
 
 static const char *const names[BL_ROUTINES][BL_PRECISIONS] = {
 #define R_SDCZ(name, NAME, nargs, args) {"s" #name, "d" #name, "c" #name, "z" #name},
+#define E_SDCZ(name, NAME, args) {"s" #name, "d" #name, "c" #name, "z" #name},
 #include "routines.def"
 #undef R_SDCZ
 };
@@ -113,7 +114,7 @@ bool reference_open(void)
     if (dlsym(handle, "openblas_get_config") || dlsym(handle, "mkl_get_version") ||
         dlsym(handle, "bli_info_get_version_str"))
         return unfit(path, "it runs on another BLAS than netlib's");
-    for (int r = 0; r < BL_ROUTINES; r++)
+    for (int r = 0; r < BL_LAPACK_ROUTINES; r++)
         for (int p = 0; p < BL_PRECISIONS; p++)
             if (!(netlib[r][p] =
                       find(handle, (enum bl_routine_id)r, (enum bl_precision)p)))
