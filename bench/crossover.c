@@ -193,7 +193,7 @@ static double crossover(unsigned id)
 
 int main(int argc, char **argv)
 {
-    for (unsigned r = 0; r < BL_ROUTINES; r++) {
+    for (unsigned r = 0; r < BL_LAPACK_ROUTINES; r++) {
         bool wanted = argc == 1;
         for (int i = 1; i < argc; i++)
             wanted |= strcmp(argv[i], bl_routines[r].name) == 0;

@@ -14,10 +14,9 @@
 
 #include "launcher.h"
 
-const char *const routine_names[BL_IDS] = {
+const char *const routine_names[BL_LAPACK_IDS] = {
 #define R_SDCZ(name, NAME, nargs, args) "s" #name, "d" #name, "c" #name, "z" #name,
 #include "routines.def"
-#undef R_SDCZ
 };
 
 const void *span(const struct object *o, uint64_t offset, uint64_t length)
@@ -57,7 +56,7 @@ static int name_index(const char *name)
 {
     int spelling = strncmp(name, "scipy_", 6) == 0 ? 2 : 0;
     name += spelling ? 6 : 0;
-    for (size_t r = 0; r < BL_IDS; r++) {
+    for (size_t r = 0; r < BL_LAPACK_IDS; r++) {
         size_t n = strlen(routine_names[r]);
         if (strncmp(name, routine_names[r], n) != 0)
             continue;

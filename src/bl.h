@@ -21,19 +21,31 @@
 
 /* ---- the table ---------------------------------------------------------------- */
 
-#define BL_MAX_ARGS 10 /* what entries.c and call.c have a line for */
-#define BL_IDS (BL_ROUTINES * BL_PRECISIONS)
+#define BL_MAX_ARGS 13 /* what entries.c has a line for; call.c for LAPACK's */
+
+/* The exported rows: LAPACK's routines, then the batched entries. */
+enum bl_row {
+#define R_SDCZ(name, NAME, nargs, args) BL_ROW_##NAME,
+#define B_SDCZ(name, NAME, OPERATION, nargs, args) BL_ROW_##NAME,
+#include "routines.def"
+    BL_ROWS
+};
+#define BL_IDS (BL_ROWS * BL_PRECISIONS)
+#define BL_LAPACK_IDS (BL_LAPACK_ROUTINES * BL_PRECISIONS)
 
 struct bl_routine {
     const char *name; /* without the precision's letter */
     const char *args; /* a letter an argument, see routines.def */
     unsigned nargs;
+    enum bl_routine_id operation;
 };
-extern const struct bl_routine bl_routines[BL_ROUTINES];
+extern const struct bl_routine bl_rows[BL_ROWS];
+extern const struct bl_routine bl_routines[BL_ROUTINES]; /* by operation */
 
-static inline unsigned bl_id(unsigned routine, unsigned precision)
+/* A row in a precision. For LAPACK's routines row and operation are the same number. */
+static inline unsigned bl_id(unsigned row, unsigned precision)
 {
-    return routine * BL_PRECISIONS + precision;
+    return row * BL_PRECISIONS + precision;
 }
 static inline char bl_prefix(unsigned id)
 {
@@ -41,7 +53,15 @@ static inline char bl_prefix(unsigned id)
 }
 static inline const struct bl_routine *bl_row(unsigned id)
 {
-    return &bl_routines[id / BL_PRECISIONS];
+    return &bl_rows[id / BL_PRECISIONS];
+}
+static inline enum bl_routine_id bl_operation(unsigned id)
+{
+    return bl_row(id)->operation;
+}
+static inline enum bl_precision bl_precision(unsigned id)
+{
+    return (enum bl_precision)(id % BL_PRECISIONS);
 }
 static inline size_t bl_element(enum bl_precision p)
 {
@@ -63,23 +83,45 @@ void bl_symbol(char out[BL_SYMBOL_MAX], unsigned id, unsigned spelling);
 
 /* ---- one decoded call (decode.c) ------------------------------------------------ */
 
+/* The model's seconds on either side. */
+struct bl_cost {
+    double cpu, gpu;
+};
+
 struct bl_call {
     unsigned id;
     bool wide; /* integers are 64-bit */
     char uplo, trans;
-    int64_t m, n, nrhs, lda, ldb, lwork;
-    void *a, *b, *ipiv, *work, *info;
+    int64_t m, n, nrhs, lda, ldb, ldx, lwork;
+    int64_t stride_a, stride_b, stride_x, stride_ipiv, batch; /* batch: 1 for LAPACK's */
+    void *a, *b, *x, *ipiv, *work, *info, *phase, *logabs; /* of a group: a, x, ipiv are
+                                                               arrays of pointers */
     bool has_m, has_b, has_work, query, legal, empty;
     bool reference; /* the LAPACK behind it is slow, as bl_target says */
+    unsigned bad;   /* position of the first illegal argument, from 1 */
+    /* Of a batch, all groups together (batch.c); else 0. */
+    struct bl_cost cost;
+    double operations;
 };
 void bl_decode(struct bl_call *c, unsigned id, bool wide, void *const *v);
+/* Group `group` of a batched call, whose first matrix is number `first` of the call's. */
+void bl_decode_group(struct bl_call *c, unsigned id, bool wide, void *const *v,
+                     int64_t group, int64_t first);
+int64_t bl_group_count(unsigned id, bool wide, void *const *v); /* of a group call */
+/* The pointer of the matrices or pivots `letter` stands for; NULL if there is none. */
+void *bl_operand_of(const struct bl_call *c, char letter);
 void bl_job_of_call(struct bl_job *job, const struct bl_call *c);
 int64_t bl_getri_block(const struct bl_call *c, int64_t *iws);
 int64_t bl_work_size(const struct bl_call *c, int64_t info);
 
 /* Which operands a routine reads and which it writes, by the table's letters. */
-bool bl_reads(enum bl_routine_id r, char letter); /* letter: 'a', 'b' or 'p' */
+bool bl_reads(enum bl_routine_id r, char letter); /* letter: one of a b x p d g */
 bool bl_writes(enum bl_routine_id r, char letter);
+/* Does it form the inverse of A from LU factors? */
+static inline bool bl_inverts(enum bl_routine_id r)
+{
+    return r == BL_GETRI || r == BL_GETRI_OOP || r == BL_GEINV;
+}
 
 /* ---- forwarding (forward.c) ----------------------------------------------------- */
 
@@ -95,6 +137,8 @@ struct bl_target {
 struct bl_target bl_find(unsigned id, unsigned spelling, const void *caller);
 struct bl_target bl_provider_of(bl_fn *fn); /* provider.c; all but `narrow` */
 void *bl_handle_of(const char *name);       /* of a loaded object; "": the program */
+void *bl_beside(bl_fn *fn,
+                const char *symbol); /* in the object of fn and what it needs */
 void bl_forward(struct bl_target t, unsigned id, unsigned spelling, void **v);
 void bl_call_lapack(bl_fn *f, unsigned nargs, void *const *v);
 
@@ -148,14 +192,16 @@ int bl_write(int fd, const char *text, size_t length); /* 0, or an errno */
 void bl_write_stderr(const char *text, size_t length);
 char *bl_own_path(char *out, size_t size, const char *name); /* beside this library */
 
-double bl_flops(unsigned id, double m, double n, double nrhs);
+/* Floating-point operations of one matrix. */
+double bl_operations(enum bl_routine_id r, enum bl_precision p, double m, double n,
+                     double nrhs);
+static inline double bl_flops(unsigned id, double m, double n, double nrhs)
+{
+    return bl_operations(bl_operation(id), bl_precision(id), m, n, nrhs);
+}
 /* Predicted seconds that the GPU saves over the program's LAPACK; > 0: worth it. */
 double bl_saving(const struct bl_call *c);
-/* The model's seconds of the call on either side. */
-struct bl_cost {
-    double cpu, gpu;
-};
-struct bl_cost bl_cost(const struct bl_call *c);
+struct bl_cost bl_cost(const struct bl_call *c); /* of all of a batch */
 enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c);
 #define BL_STARTUP_SECONDS 0.5
 
@@ -173,6 +219,10 @@ enum bl_reason {
  * once when forced); NULL and *why when this call is to be forwarded. */
 const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason *why);
 enum bl_reason bl_engine_failed(enum bl_status status); /* counts; may switch off */
+/* As bl_engine_for, but only where a CUDA driver is in the process already: without one
+ * no pointer is a device pointer. *possible: one may be, even if there is no engine (any
+ * more) to ask. */
+const struct bl_engine *bl_engine_for_device_data(bool *possible);
 void bl_engine_succeeded(void);
 const struct bl_engine *bl_engine_now(void); /* if it is up and may be used, else NULL */
 uint64_t bl_memory_limit(void); /* bytes of device memory this process may hold */
@@ -209,8 +259,48 @@ void bl_verbose(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void bl_stats_call(const struct bl_call *c, enum bl_reason where, uint64_t ns,
                    const struct bl_traffic *traffic);
 
+/* ---- nested calls (nested.c) --------------------------------------------------------
+ */
+
+/* The outermost call in progress on this thread lies on its stack. It may have been left
+ * by longjmp (R and Octave leave xerbla so): a frame that is not deeper than we are, or
+ * whose mark has been overwritten, is gone. */
+struct bl_frame {
+    const struct bl_frame *self;
+    uintptr_t mark;
+};
+bool bl_nested(const void *here); /* does a frame above this one hold? */
+void bl_enter(struct bl_frame *f);
+void bl_leave(struct bl_frame *f);
+
+/* ---- batches ------------------------------------------------------------------------
+ */
+
+/* Problem `i` of a job on host memory. */
+struct bl_problem {
+    int64_t m, n, lda, ldx, index; /* index: its place in the operands */
+    char *a, *b, *x, *ipiv, *info, *phase, *logabs;
+};
+struct bl_problem bl_problem_of(const struct bl_job *job, int64_t i);
+/* Problems [from, job->batch) by the program's LAPACK on our workers (batch_cpu.c). */
+void bl_batch_on_cpu(const struct bl_job *job, int64_t from, unsigned spelling,
+                     const void *caller);
+/* Jobs on device memory, in order, on the thread's stream (batch_device.c). */
+enum bl_status bl_batch_on_device(const struct bl_engine *e, struct bl_job *jobs,
+                                  int count);
+void *bl_stream(void);                     /* of this thread; NULL: none was set */
+void bl_set_status(enum bl_status status); /* of this thread's last batched call */
+#define BL_BAD_ARGUMENT ((enum bl_status)BL_STATUSES)
+
+/* The mode that holds for this thread's calls: BATCHLAPACK_MODE_... */
+int bl_mode(void);
+/* Is this call, which may save so many seconds, for the GPU? Else *why not. */
+bool bl_worthwhile(const struct bl_call *c, int mode, double saving, enum bl_reason *why);
+
 /* ---- the dispatcher --------------------------------------------------------------- */
 
 void bl_dispatch(unsigned id, unsigned spelling, void **v, const void *caller);
+/* A batched entry (batch.c). */
+void bl_batch(unsigned id, unsigned spelling, void **v, const void *caller);
 
 #endif

@@ -11,43 +11,6 @@
 #include "bl.h"
 #include "guard.h"
 
-/* ---- nested calls ---- */
-
-/* The outermost call in progress on this thread lies on its stack. It may have been left
- * by longjmp (R and Octave leave xerbla so): a frame that is not deeper than we are, or
- * whose mark has been overwritten, is gone. */
-struct frame {
-    const struct frame *self;
-    uintptr_t mark;
-};
-static _Thread_local BL_FAST_TLS const struct frame *outermost;
-
-#define MARK(frame) ((uintptr_t)(frame) ^ (uintptr_t)0x6c61706b62617463)
-#define STACK_LIMIT ((uintptr_t)64 << 20) /* farther away is another stack */
-
-static bool nested(const void *here)
-{
-    const struct frame *f = outermost;
-    uintptr_t distance = (uintptr_t)f - (uintptr_t)here;
-    if (!f || (uintptr_t)here >= (uintptr_t)f || distance > STACK_LIMIT)
-        return false;
-    return f->self == f && f->mark == MARK(f);
-}
-
-static void enter(struct frame *f)
-{
-    f->self = f;
-    f->mark = MARK(f);
-    outermost = f;
-}
-
-static void leave(struct frame *f)
-{
-    f->self = NULL;
-    f->mark = 0;
-    outermost = NULL;
-}
-
 /* ---- the mode of this thread ---- */
 
 static _Thread_local BL_FAST_TLS int thread_mode = BATCHLAPACK_MODE_DEFAULT;
@@ -74,9 +37,13 @@ BL_EXPORT const char *batchlapack_version(void)
 
 /* ---- deciding ---- */
 
-/* Is this call for the GPU, by what it is? Else *why not. */
-static bool worthwhile(const struct bl_call *c, int mode, double *saving,
-                       enum bl_reason *why)
+int bl_mode(void)
+{
+    return thread_mode == BATCHLAPACK_MODE_DEFAULT ? (int)bl_option(BL_OPTION_MODE)
+                                                   : thread_mode;
+}
+
+bool bl_worthwhile(const struct bl_call *c, int mode, double saving, enum bl_reason *why)
 {
     if (c->query)
         *why = BL_WHY_QUERY;
@@ -88,7 +55,7 @@ static bool worthwhile(const struct bl_call *c, int mode, double *saving,
         *why = BL_WHY_MODE;
     else if (bl_config()->excluded)
         *why = BL_WHY_EXCLUDED;
-    else if (mode == BATCHLAPACK_MODE_AUTO && (*saving = bl_saving(c)) <= 0)
+    else if (mode == BATCHLAPACK_MODE_AUTO && saving <= 0)
         *why = BL_WHY_SMALL;
     else if (fegetround() != FE_TONEAREST)
         *why = BL_WHY_ROUNDING;
@@ -105,8 +72,9 @@ static void set_work(const struct bl_call *c)
     int64_t info = c->wide ? *(int64_t *)c->info : *(int32_t *)c->info;
     double size = (double)bl_work_size(c, info);
     float single = (float)size;
-    size_t element = bl_element((enum bl_precision)(c->id % BL_PRECISIONS));
-    bool is_double = c->id % BL_PRECISIONS == BL_D || c->id % BL_PRECISIONS == BL_Z;
+    enum bl_precision p = bl_precision(c->id);
+    size_t element = bl_element(p);
+    bool is_double = p == BL_D || p == BL_Z;
     memset(c->work, 0, element);
     memcpy(c->work, is_double ? (void *)&size : (void *)&single,
            is_double ? sizeof size : sizeof single);
@@ -129,11 +97,11 @@ static enum bl_reason run_on(const struct bl_engine *engine, const struct bl_cal
 /* On the engine, or a reason why not; then nothing of the caller's was written. */
 static enum bl_reason offload(const struct bl_call *c, struct bl_traffic *traffic)
 {
-    int mode = thread_mode == BATCHLAPACK_MODE_DEFAULT ? (int)bl_option(BL_OPTION_MODE)
-                                                       : thread_mode;
-    double saving = 0;
+    int mode = bl_mode();
+    bool weighed = mode == BATCHLAPACK_MODE_AUTO && c->legal && !c->query && !c->empty;
+    double saving = weighed ? bl_saving(c) : 0;
     enum bl_reason where;
-    if (!worthwhile(c, mode, &saving, &where))
+    if (!bl_worthwhile(c, mode, saving, &where))
         return where;
     struct bl_guard guard;
     bl_guard_enter(&guard);
@@ -163,10 +131,10 @@ static void run(const struct bl_call *c, unsigned spelling, void **v, struct bl_
 static void outer(const struct bl_call *c, unsigned spelling, void **v,
                   struct bl_target t)
 {
-    __attribute__((cleanup(leave))) struct frame here = {NULL, 0};
+    __attribute__((cleanup(bl_leave))) struct bl_frame here = {NULL, 0};
     /* An illegal call ends in xerbla, which may never return: no frame to nest in. */
     if (c->legal)
-        enter(&here);
+        bl_enter(&here);
     run(c, spelling, v, t);
 }
 
@@ -174,7 +142,7 @@ void bl_dispatch(unsigned id, unsigned spelling, void **v, const void *caller)
 {
     struct bl_call c;
     struct bl_target t = bl_find(id, spelling, caller);
-    if (nested(__builtin_frame_address(0))) {
+    if (bl_nested(__builtin_frame_address(0))) {
         if (bl_config()->counted)
             bl_stats_nested(id);
         bl_forward(t, id, spelling, v);

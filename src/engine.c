@@ -222,6 +222,22 @@ const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason
     return ready(now, why);
 }
 
+const struct bl_engine *bl_engine_for_device_data(bool *possible)
+{
+    enum bl_reason why;
+    int now = atomic_load_explicit(&state, memory_order_acquire);
+    *possible = true;
+    if (now != ASLEEP)
+        return ready(now, &why);
+    bl_loader_lock();
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (driver)
+        dlclose(driver);
+    bl_loader_unlock();
+    *possible = driver != NULL;
+    return driver && !bl_config()->excluded ? bl_engine_for(0, true, &why) : NULL;
+}
+
 static const char *const status_text[BL_STATUSES] = {
 #define S(name, text) text,
 #include "status.def"

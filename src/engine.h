@@ -57,8 +57,8 @@ struct bl_operand {
     int64_t stride;
 };
 
-/* A problem of a batch whose shapes differ: it takes the place of the job's m, n, a.ld and
- * x.ld. */
+/* A problem of a batch whose shapes differ: it takes the place of the job's m, n, a.ld
+ * and x.ld. */
 struct bl_item {
     int64_t index; /* its place in the operands of the job */
     int64_t m, n, lda, ldx;
@@ -79,13 +79,15 @@ struct bl_job {
     int64_t nrhs;  /* B is n x nrhs; 0 where the routine has no B */
     int64_t block; /* getri: the block size that LWORK allows (netlib's rule) */
     int64_t batch; /* number of problems, >= 1 */
-    /* NULL: all problems are m x n. Else `batch` items, and m and n the largest of each. */
+    /* NULL: all problems are m x n. Else `batch` items, and m and n the largest of each.
+     */
     const struct bl_item *items;
     struct bl_operand a, b;
     struct bl_operand x; /* the inverse of getri_oop and geinv, n x n; may be a itself */
     struct bl_operand ipiv; /* min(m, n) entries a problem, 1-based; ld unused */
     struct bl_operand info; /* 1 entry a problem; ld unused */
-    /* gedet: 1 element, 1 real a problem; det = phase * exp(logabs). Singular: 0, -inf. */
+    /* gedet: 1 element, 1 real a problem; det = phase * exp(logabs). Singular: 0, -inf.
+     */
     struct bl_operand phase, logabs;
     void *work; /* device memory of engine->workspace(job) bytes, 256-byte aligned */
 };
@@ -100,8 +102,8 @@ struct bl_device {
 
 #define BL_BUCKETS 32
 
-/* A queue is one of queue_open's, or a CUDA stream of the program (NULL: the legacy default
- * stream). */
+/* A queue is one of queue_open's, or a CUDA stream of the program (NULL: the legacy
+ * default stream). */
 struct bl_engine {
     uint32_t abi;  /* BL_ENGINE_ABI */
     uint32_t size; /* sizeof(struct bl_engine) */
@@ -132,7 +134,8 @@ struct bl_engine {
      * program captures the queue into a graph, it belongs to the graph. */
     enum bl_status (*queue_alloc)(void *queue, size_t bytes, void **p);
     enum bl_status (*queue_free)(void *queue, void *p);
-    /* Hold at least so much for queue_alloc from now on; give all back that is not in use.
+    /* Hold at least so much for queue_alloc from now on; give all back that is not in
+     * use.
      */
     enum bl_status (*reserve)(size_t bytes);
     enum bl_status (*release)(void);
@@ -141,7 +144,8 @@ struct bl_engine {
     enum bl_status (*put)(void *queue, void *d, const void *h, size_t bytes);
 
     /* Jobs with items: problems of this shape may share a run() with others for which the
-     * answer is the same. Bigger shapes have greater numbers; from 0 to BL_BUCKETS - 1. */
+     * answer is the same. Bigger shapes have greater numbers; from 0 to BL_BUCKETS - 1.
+     */
     int (*bucket)(const struct bl_job *job, int64_t m, int64_t n);
 
     /* Enqueue the whole job: all launches or an error. Asynchronous. INFO is written for

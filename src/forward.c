@@ -308,7 +308,7 @@ struct object {
     struct found {
         _Atomic bool known;
         struct bl_target target;
-    } found[BL_IDS * BL_SPELLINGS];
+    } found[BL_LAPACK_IDS * BL_SPELLINGS];
 };
 static _Atomic(struct object *) objects;
 

@@ -213,49 +213,84 @@ static void settle(const struct bl_engine *e, struct lane *lane)
 
 /* ---- operands ---- */
 
-/* One operand of a chunk: where it lies in the caller's memory and where, packed without
- * gaps, in the arena. */
+enum { INFO, A, B, IPIV, X, PHASE, LOGABS, TABLE, REGIONS };
+
+/* One operand of a chunk: where it lies, packed without gaps, in the arena. TABLE is what
+ * a job with items needs beside its data: the items, then the arrays of pointers. */
 struct region {
-    const struct bl_operand *host;
-    int64_t first; /* problem of the batch that the chunk begins with */
-    int64_t rows, cols;
-    size_t element, item_bytes;
-    size_t at, bytes; /* in the arena; whole chunk */
-    char triangle;    /* 'U', 'L', or 0 for all */
+    size_t element, item_bytes; /* item_bytes: where all items are alike */
+    size_t *offset;             /* else where each begins, and the end of the last */
+    size_t at, bytes;           /* in the arena; whole chunk */
     bool in, out;
 };
 
-enum { A, B, IPIV, INFO, REGIONS };
+struct chunk {
+    const struct bl_job *host;
+    int64_t first, count; /* problems of the host's job */
+    struct region region[REGIONS];
+    size_t in_from, in_to, out_from, out_to; /* spans of the arena that are copied */
+    size_t work_at, work_bytes, total;
+    char *table;
+    struct bl_job job; /* device pointers are set when the arena is known */
+};
+
+/* An item of an operand in the caller's memory. */
+struct view {
+    char *p;
+    int64_t rows, cols, ld;
+};
+
+static struct view view_of(const struct chunk *c, int which, int64_t item)
+{
+    struct bl_problem p = bl_problem_of(c->host, c->first + item);
+    switch (which) {
+    case A:
+        return (struct view){p.a, p.m, p.n, p.lda};
+    case B:
+        return (struct view){p.b, p.n, c->host->nrhs, c->host->b.ld};
+    case X:
+        return (struct view){p.x, p.n, p.n, p.ldx};
+    case IPIV:
+        return (struct view){p.ipiv, bl_min(p.m, p.n), 1, 0};
+    case PHASE:
+        return (struct view){p.phase, 1, 1, 0};
+    case LOGABS:
+        return (struct view){p.logabs, 1, 1, 0};
+    default:
+        return (struct view){p.info, 1, 1, 0};
+    }
+}
+
+/* Which item holds byte `at` of a region? */
+static int64_t item_at(const struct chunk *c, const struct region *r, size_t at)
+{
+    if (!r->offset)
+        return (int64_t)(at / r->item_bytes);
+    int64_t low = 0, high = c->count;
+    while (high - low > 1) {
+        int64_t middle = (low + high) / 2;
+        *(r->offset[middle] <= at ? &low : &high) = middle;
+    }
+    return low;
+}
 
 /* INFO goes in as this value: if it comes back, the routine never ran. */
 #define UNWRITTEN 0x7f
 
-static char *address(const struct region *r, int64_t item)
+/* Copy bytes [from, to) of an item, counted in its packed layout, between the caller's
+ * memory and `packed`, which holds byte `from`. */
+static void move_item(struct view v, size_t element, char triangle, size_t from,
+                      size_t to, char *packed, bool unpack)
 {
-    const struct bl_operand *h = r->host;
-    item += r->first;
-    return h->array ? h->array[item]
-                    : (char *)h->p + (size_t)(item * h->stride) * r->element;
-}
-
-/* Copy the bytes [from, to) of a region, counted in its packed layout, between the
- * caller's memory and `packed`, which holds byte `from`. */
-static void move(const struct region *r, size_t from, size_t to, char *packed,
-                 bool unpack)
-{
-    size_t column_bytes = (size_t)r->rows * r->element;
-    while (from < to) {
-        int64_t item = (int64_t)(from / r->item_bytes);
-        size_t within = from % r->item_bytes;
-        int64_t col = (int64_t)(within / column_bytes);
-        size_t start = within % column_bytes,
-               end = bl_min(column_bytes, start + to - from);
+    size_t column_bytes = (size_t)v.rows * element;
+    for (int64_t col = (int64_t)(from / column_bytes); from < to; col++) {
+        size_t start = from % column_bytes, end = bl_min(column_bytes, start + to - from);
         size_t first = start, last = end;
-        if (r->triangle == 'L')
-            first = bl_max(first, (size_t)bl_min(col, r->rows) * r->element);
-        if (r->triangle == 'U')
-            last = bl_min(last, (size_t)bl_min(col + 1, r->rows) * r->element);
-        char *theirs = address(r, item) + (size_t)(col * r->host->ld) * r->element;
+        if (triangle == 'L')
+            first = bl_max(first, (size_t)bl_min(col, v.rows) * element);
+        if (triangle == 'U')
+            last = bl_min(last, (size_t)bl_min(col + 1, v.rows) * element);
+        char *theirs = v.p + (size_t)(col * v.ld) * element;
         if (first < last) {
             char *ours = packed + (first - start);
             memcpy(unpack ? theirs + first : ours, unpack ? ours : theirs + first,
@@ -266,19 +301,72 @@ static void move(const struct region *r, size_t from, size_t to, char *packed,
     }
 }
 
+/* The same for a region's bytes [from, to). */
+static void move(const struct chunk *c, int which, size_t from, size_t to, char *packed,
+                 bool unpack)
+{
+    const struct region *r = &c->region[which];
+    if (which == TABLE) {
+        memcpy(packed, c->table + from, to - from);
+        return;
+    }
+    for (int64_t item = item_at(c, r, from); from < to; item++) {
+        size_t begin = r->offset ? r->offset[item] : (size_t)item * r->item_bytes;
+        size_t end = r->offset ? r->offset[item + 1] : begin + r->item_bytes;
+        size_t stop = bl_min(to, end);
+        if (stop == from)
+            continue; /* an empty matrix */
+        move_item(view_of(c, which, item), r->element, which == A ? c->host->uplo : 0,
+                  from - begin, stop - begin, packed, unpack);
+        packed += stop - from;
+        from = stop;
+    }
+}
+
 /* ---- a chunk ---- */
 
-struct chunk {
-    struct region region[REGIONS];
-    size_t in_from, in_to, out_from, out_to; /* spans of the arena that are copied */
-    size_t work_at, work_bytes, total;
-    struct bl_job job; /* device pointers are set when the arena is known */
-};
+#define LIMIT ((size_t)1 << 60)
 
 static bool product(size_t *out, uint64_t a, uint64_t b, uint64_t c)
 {
     return !__builtin_mul_overflow(a, b, out) && !__builtin_mul_overflow(*out, c, out) &&
-           *out < (size_t)1 << 60;
+           *out < LIMIT;
+}
+
+/* The bytes of a region; false when they are too many, or there is no memory. */
+static bool measure(struct chunk *c, int which)
+{
+    struct region *r = &c->region[which];
+    bool alike = !c->host->items || which == INFO;
+    if (!r->in && !r->out)
+        return true;
+    if (which == TABLE)
+        return product(&r->bytes, (uint64_t)c->count,
+                       sizeof(struct bl_item) + 3 * sizeof(void *), 1);
+    struct view v = view_of(c, which, 0);
+    if (alike)
+        return product(&r->item_bytes, (uint64_t)v.rows, (uint64_t)v.cols, r->element) &&
+               product(&r->bytes, r->item_bytes, (uint64_t)c->count, 1);
+    r->offset = malloc(((size_t)c->count + 1) * sizeof *r->offset);
+    if (!r->offset)
+        return false;
+    for (int64_t i = 0; i < c->count; i++) {
+        size_t bytes;
+        v = view_of(c, which, i);
+        r->offset[i] = r->bytes;
+        if (!product(&bytes, (uint64_t)v.rows, (uint64_t)v.cols, r->element) ||
+            (r->bytes += bytes) >= LIMIT)
+            return false;
+    }
+    r->offset[c->count] = r->bytes;
+    return true;
+}
+
+static void drop_chunk(struct chunk *c)
+{
+    for (int i = 0; i < REGIONS; i++)
+        free(c->region[i].offset);
+    free(c->table);
 }
 
 /* Regions in the order read only, read and written, written only, INFO first among those
@@ -286,52 +374,35 @@ static bool product(size_t *out, uint64_t a, uint64_t b, uint64_t c)
 static bool lay_out(struct chunk *c, const struct bl_engine *e, const struct bl_job *host,
                     int64_t first, int64_t count)
 {
-    static const int order[] = {INFO, A, B, IPIV};
-    enum bl_routine_id r = host->routine;
-    int64_t pivots = bl_min(host->m, host->n);
-    size_t element = bl_element(host->precision), integer = (size_t)host->int_size;
+    static const char letter[] = {[A] = 'a',     [B] = 'b',      [IPIV] = 'p', [X] = 'x',
+                                  [PHASE] = 'd', [LOGABS] = 'g', [TABLE] = 0};
+    size_t element = bl_element(host->precision);
     memset(c, 0, sizeof *c);
-    c->region[A] = (struct region){.host = &host->a,
-                                   .rows = host->m,
-                                   .cols = host->n,
-                                   .element = element,
-                                   .in = bl_reads(r, 'a'),
-                                   .out = bl_writes(r, 'a'),
-                                   .triangle = host->uplo};
-    c->region[B] = (struct region){.host = &host->b,
-                                   .rows = host->n,
-                                   .cols = host->nrhs,
-                                   .element = element,
-                                   .in = bl_reads(r, 'b'),
-                                   .out = bl_writes(r, 'b')};
-    c->region[IPIV] = (struct region){.host = &host->ipiv,
-                                      .rows = pivots,
-                                      .cols = 1,
-                                      .element = integer,
-                                      .in = bl_reads(r, 'p'),
-                                      .out = bl_writes(r, 'p')};
-    c->region[INFO] = (struct region){.host = &host->info,
-                                      .rows = 1,
-                                      .cols = 1,
-                                      .element = integer,
-                                      .in = true,
-                                      .out = true};
+    c->host = host;
+    c->first = first;
+    c->count = count;
+    for (int i = 0; i < REGIONS; i++) {
+        struct region *r = &c->region[i];
+        r->element = i == INFO || i == IPIV                   ? (size_t)host->int_size
+                     : i == LOGABS && host->precision >= BL_C ? element / 2
+                                                              : element;
+        r->in = i == INFO || (letter[i] && bl_reads(host->routine, letter[i])) ||
+                (i == TABLE && host->items);
+        r->out = i == INFO || (letter[i] && bl_writes(host->routine, letter[i]));
+        if (!measure(c, i))
+            return false;
+    }
     size_t at = 0;
     for (int group = 0; group < 3; group++) {
         bool in = group<2, out = group> 0;
         if (group == 1)
             c->out_from = at;
         for (int i = 0; i < REGIONS; i++) {
-            struct region *g = &c->region[order[i]];
-            if (g->in != in || g->out != out)
+            struct region *r = &c->region[i];
+            if (r->in != in || r->out != out)
                 continue;
-            g->first = first;
-            if (!product(&g->item_bytes, (uint64_t)g->rows, (uint64_t)g->cols,
-                         g->element) ||
-                !product(&g->bytes, g->item_bytes, (uint64_t)count, 1))
-                return false;
-            g->at = at;
-            at += (g->bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+            r->at = at;
+            at += (r->bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
         }
         if (group == 1)
             c->in_to = at;
@@ -341,25 +412,57 @@ static bool lay_out(struct chunk *c, const struct bl_engine *e, const struct bl_
     c->job.batch = count;
     c->job.a.ld = host->m;
     c->job.b.ld = host->n;
+    c->job.x.ld = host->n;
     c->work_at = at;
     c->work_bytes = e->workspace(&c->job);
     c->total = at + c->work_bytes;
-    return c->work_bytes < (size_t)1 << 60;
+    if (host->items)
+        c->table = malloc(c->region[TABLE].bytes);
+    return c->work_bytes < LIMIT && (c->table || !host->items);
 }
 
-static struct bl_operand on_device(const struct region *r, char *arena)
+static struct bl_operand on_device(const struct chunk *c, int which, int64_t ld,
+                                   char *arena)
 {
-    return (struct bl_operand){arena + r->at, NULL, r->rows,
-                               (int64_t)(r->item_bytes / (r->element ? r->element : 1))};
+    const struct region *r = &c->region[which];
+    return (struct bl_operand){arena + r->at, NULL, ld,
+                               (int64_t)(r->item_bytes / r->element)};
+}
+
+/* The table of a job with items: their shapes as packed, and pointers into the arena. */
+static void fill_table(struct chunk *c, char *arena)
+{
+    static const int with_pointers[] = {A, X, IPIV};
+    struct bl_operand *const operands[] = {&c->job.a, &c->job.x, &c->job.ipiv};
+    struct bl_item *items = (struct bl_item *)c->table;
+    void **pointers = (void **)(items + c->count);
+    char *on_arena = arena + c->region[TABLE].at;
+    for (int64_t i = 0; i < c->count; i++) {
+        struct bl_problem p = bl_problem_of(c->host, c->first + i);
+        items[i] = (struct bl_item){i, p.m, p.n, bl_max(1, p.m), bl_max(1, p.n)};
+    }
+    c->job.items = (const struct bl_item *)on_arena;
+    for (int k = 0; k < 3; k++) {
+        const struct region *r = &c->region[with_pointers[k]];
+        for (int64_t i = 0; r->offset && i < c->count; i++)
+            pointers[k * c->count + i] = arena + r->at + r->offset[i];
+        operands[k]->array =
+            (void *const *)(on_arena + ((char *)(pointers + k * c->count) - c->table));
+    }
 }
 
 static void place(struct chunk *c, char *arena)
 {
-    c->job.a = on_device(&c->region[A], arena);
-    c->job.b = on_device(&c->region[B], arena);
-    c->job.ipiv = on_device(&c->region[IPIV], arena);
-    c->job.info = on_device(&c->region[INFO], arena);
+    c->job.a = on_device(c, A, c->host->m, arena);
+    c->job.b = on_device(c, B, c->host->n, arena);
+    c->job.x = on_device(c, X, c->host->n, arena);
+    c->job.ipiv = on_device(c, IPIV, 0, arena);
+    c->job.info = on_device(c, INFO, 0, arena);
+    c->job.phase = on_device(c, PHASE, 0, arena);
+    c->job.logabs = on_device(c, LOGABS, 0, arena);
     c->job.work = arena + c->work_at;
+    if (c->table)
+        fill_table(c, arena);
 }
 
 /* Pack or unpack the arena's bytes [from, to) from or to `slot`. */
@@ -374,7 +477,7 @@ static void move_span(const struct chunk *c, size_t from, size_t to, char *slot,
         if (i == INFO && !unpack)
             memset(slot + (low - from), UNWRITTEN, high - low);
         else
-            move(r, low - r->at, high - r->at, slot + (low - from), unpack);
+            move(c, i, low - r->at, high - r->at, slot + (low - from), unpack);
     }
 }
 
@@ -508,10 +611,12 @@ enum bl_status bl_pipeline(const struct bl_engine *e, const struct bl_job *host,
         /* More than one problem is a chunk only if its result fits a slot. */
         size_t span = sane ? (size_t)bl_max(c.in_to, c.out_to - c.out_from) : SIZE_MAX;
         if (count > 1 && span > BL_SLOT_BYTES) {
+            drop_chunk(&c);
             count = (count + 1) / 2;
             continue;
         }
         status = sane ? run_chunk(e, lane, &c, traffic) : BL_NOMEM;
+        drop_chunk(&c);
         if (status == BL_OK) {
             *done += count;
         } else if (status == BL_NOMEM && count > 1) {

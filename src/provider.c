@@ -62,16 +62,30 @@ static bool is_wide(void *object)
     return isamax(&n, (const float[]){1, 2, 3}, &one) == 0;
 }
 
-struct bl_target bl_provider_of(bl_fn *fn)
+static void *object_of(bl_fn *fn)
 {
-    struct bl_target t = {.fn = fn};
     Dl_info where;
     struct link_map *map;
     void *symbol;
     memcpy(&symbol, &fn, sizeof symbol);
-    if (!dladdr1(symbol, &where, (void **)&map, RTLD_DL_LINKMAP))
-        return t;
-    void *object = bl_handle_of(map->l_name);
+    if (!symbol || !dladdr1(symbol, &where, (void **)&map, RTLD_DL_LINKMAP))
+        return NULL;
+    return bl_handle_of(map->l_name);
+}
+
+void *bl_beside(bl_fn *fn, const char *symbol)
+{
+    void *object = object_of(fn);
+    void *found = object ? dlsym(object, symbol) : NULL;
+    if (object)
+        dlclose(object);
+    return found;
+}
+
+struct bl_target bl_provider_of(bl_fn *fn)
+{
+    struct bl_target t = {.fn = fn};
+    void *object = object_of(fn);
     if (!object)
         return t;
     t.wide = is_wide(object);

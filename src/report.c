@@ -57,17 +57,22 @@ static void print_side(FILE *f, const struct total *t, int gpu)
         fprintf(f, " %10s %9s", "-", "-");
 }
 
-static void print_row(FILE *f, unsigned id)
+static void name_of(char name[BL_SYMBOL_MAX], unsigned id)
+{
+    snprintf(name, BL_SYMBOL_MAX, "%c%s", bl_prefix(id), bl_row(id)->name);
+}
+
+static void print_row(FILE *f, unsigned id, int width)
 {
     struct total t = total_of(id);
     uint64_t gpu = bl_stats[id].gpu, low = UINT64_MAX - t.smallest;
-    char name[16], range[48] = "-";
-    snprintf(name, sizeof name, "%c%s", bl_prefix(id), bl_row(id)->name);
+    char name[BL_SYMBOL_MAX], range[48] = "-";
+    name_of(name, id);
     if (t.smallest && low == t.largest)
         snprintf(range, sizeof range, "%" PRIu64, low);
     else if (t.smallest)
         snprintf(range, sizeof range, "%" PRIu64 "..%" PRIu64, low, t.largest);
-    fprintf(f, "%-8s %8" PRIu64 " %8" PRIu64 " %13s", name, t.cpu_calls + gpu,
+    fprintf(f, "%-*s %8" PRIu64 " %8" PRIu64 " %13s", width, name, t.cpu_calls + gpu,
             (uint64_t)bl_stats[id].nested, range);
     fprintf(f, " %8" PRIu64 " %8" PRIu64, gpu, t.cpu_calls);
     print_side(f, &t, 1);
@@ -75,7 +80,7 @@ static void print_row(FILE *f, unsigned id)
     fprintf(f, " %9.1f %9.1f\n", (double)t.in * 1e-6, (double)t.out * 1e-6);
     for (int w = 0; w < BL_REASONS; w++)
         if (bl_stats[id].forwarded[w])
-            fprintf(f, "         %8" PRIu64 " on the CPU: %s\n",
+            fprintf(f, "%-*s %8" PRIu64 " on the CPU: %s\n", width, "",
                     (uint64_t)bl_stats[id].forwarded[w], bl_reason_text[w]);
 }
 
@@ -90,18 +95,25 @@ static void print_device(FILE *f, const struct bl_device *device)
 static void print_table(FILE *f)
 {
     const struct bl_device *device = bl_engine_device();
+    int width = 8; /* of the first column: the longest name */
+    for (unsigned id = 0; id < BL_IDS; id++) {
+        char name[BL_SYMBOL_MAX];
+        name_of(name, id);
+        if (called(id))
+            width = (int)bl_max(width, (int64_t)strlen(name));
+    }
     fprintf(f, "\nbatchlapack %s, %s, process %ld: ", PACKAGE_VERSION,
             program_invocation_short_name, (long)getpid());
     if (device)
         print_device(f, device);
     else
         fprintf(f, "no GPU used (%s)\n", bl_engine_why());
-    fprintf(f, "%-8s %8s %8s %13s %8s %8s %10s %9s %10s %9s %9s %9s\n", "routine",
+    fprintf(f, "%-*s %8s %8s %13s %8s %8s %10s %9s %10s %9s %9s %9s\n", width, "routine",
             "calls", "nested", "n", "on GPU", "on CPU", "GPU s", "GFLOP/s", "CPU s",
             "GFLOP/s", "MB in", "MB out");
     for (unsigned id = 0; id < BL_IDS; id++)
         if (called(id))
-            print_row(f, id);
+            print_row(f, id, width);
 }
 
 /* ---- the JSON file ---- */

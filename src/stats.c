@@ -96,7 +96,9 @@ static void count_call(const struct bl_call *c, enum bl_reason where, uint64_t n
     add(&side->in, traffic->in);
     add(&side->out, traffic->out);
     add_real(&side->operations,
-             bl_flops(c->id, (double)c->m, (double)c->n, (double)c->nrhs));
+             c->operations > 0
+                 ? c->operations
+                 : bl_flops(c->id, (double)c->m, (double)c->n, (double)c->nrhs));
     if (bl_option(BL_OPTION_REPORT) == BL_OUTPUT_FILE) {
         struct bl_cost cost = bl_cost(c);
         add_real(&side->other, gpu ? cost.cpu : cost.gpu);

@@ -7,10 +7,16 @@
 
 #include "bl.h"
 
-const struct bl_routine bl_routines[BL_ROUTINES] = {
-#define R_SDCZ(name, NAME, nargs, args) {#name, args, nargs},
+const struct bl_routine bl_rows[BL_ROWS] = {
+#define R_SDCZ(name, NAME, nargs, args) {#name, args, nargs, BL_##NAME},
+#define B_SDCZ(name, NAME, OPERATION, nargs, args) {#name, args, nargs, BL_##OPERATION},
 #include "routines.def"
-#undef R_SDCZ
+};
+
+const struct bl_routine bl_routines[BL_ROUTINES] = {
+#define R_SDCZ(name, NAME, nargs, args) {#name, args, nargs, BL_##NAME},
+#define E_SDCZ(name, NAME, args) {#name, args, sizeof(args) - 1, BL_##NAME},
+#include "routines.def"
 };
 
 void bl_symbol(char out[BL_SYMBOL_MAX], unsigned id, unsigned spelling)
@@ -24,9 +30,9 @@ bool bl_writes(enum bl_routine_id r, char letter)
     return strchr(bl_routines[r].args, letter - 'a' + 'A') != NULL;
 }
 
-/* Matrices that are written are read as well; a pivot vector is one or the other. */
+/* A and B are read where they are written, too; the other results are not. */
 bool bl_reads(enum bl_routine_id r, char letter)
 {
     return strchr(bl_routines[r].args, letter) != NULL ||
-           (letter != 'p' && bl_writes(r, letter));
+           ((letter == 'a' || letter == 'b') && bl_writes(r, letter));
 }

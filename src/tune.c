@@ -16,6 +16,7 @@
 
 #include "bl.h"
 #include "guard.h"
+#include "workers.h"
 
 enum {
 #define MODEL(name, value) MODEL_##name,
@@ -33,51 +34,78 @@ static const double model[MODELS] = {
 #undef RATE
 
 enum { FAST, REFERENCE, KINDS }; /* the program's LAPACK */
-static double cpu_rate[KINDS][BL_IDS];
+static double cpu_rate[KINDS][BL_LAPACK_IDS];
 /* Shapes below this in every dimension cost the CPU less than LATENCY. */
-static int64_t hopeless[KINDS][BL_IDS];
+static int64_t hopeless[KINDS][BL_LAPACK_IDS];
 static const int fast_from[BL_ROUTINES] = {
 #define T(name, flops, fast_lapack, reference, chain) chain,
+#define E(name, flops, chain) chain,
 #include "tune.def"
 #undef T
+#undef E
 };
 static _Atomic bool ready;
 
 /* The rows of tune.def stand in the order of routines.def. */
 #define T(name, flops, fast_lapack, reference, chain) tune_##name,
+#define E(name, flops, chain) tune_##name,
 enum {
 #include "tune.def"
 };
 #undef T
+#undef E
 #define R_SDCZ(name, NAME, nargs, args)                                                  \
     _Static_assert((int)tune_##name == (int)BL_##NAME, "tune.def: order of " #name);
+#define E_SDCZ(name, NAME, args) R_SDCZ(name, NAME, 0, args)
 #include "routines.def"
-#undef R_SDCZ
 
 /* Operations of one call; a complex operation pair counts four times, as is usual. */
-double bl_flops(unsigned id, double m, double n, double r)
+double bl_operations(enum bl_routine_id routine, enum bl_precision p, double m, double n,
+                     double r)
 {
     double k = m < n ? m : n;
     (void)k;
     double count[] = {
 #define T(name, flops, fast_lapack, reference, chain) flops,
+#define E(name, flops, chain) flops,
 #include "tune.def"
 #undef T
+#undef E
     };
-    return count[id / BL_PRECISIONS] * (id % BL_PRECISIONS >= BL_C ? 4 : 1);
+    return count[routine] * (p >= BL_C ? 4 : 1);
+}
+
+/* One problem's bytes over the link and its operations, as seconds. */
+static double moved_and_computed(unsigned id, double m, double n, double nrhs)
+{
+    enum bl_routine_id r = bl_operation(id);
+    enum bl_precision p = bl_precision(id);
+    double es = (double)bl_element(p), a = m * n * es, b = n * nrhs * es;
+    double in = a + (bl_reads(r, 'b') ? b : 0);
+    double out = (bl_writes(r, 'a') ? a : 0) + (bl_writes(r, 'b') ? b : 0) +
+                 (bl_writes(r, 'x') ? a : 0);
+    return in / model[MODEL_LINK_IN] + out / model[MODEL_LINK_OUT] +
+           bl_flops(id, m, n, nrhs) / rate[p];
 }
 
 static double gpu_seconds(unsigned id, double m, double n, double nrhs)
 {
-    enum bl_routine_id r = (enum bl_routine_id)(id / BL_PRECISIONS);
-    double es = (double)bl_element((enum bl_precision)(id % BL_PRECISIONS));
-    double a = m * n * es, b = n * nrhs * es;
-    double in = a + (bl_reads(r, 'b') ? b : 0);
-    double out = (bl_writes(r, 'a') ? a : 0) + (bl_writes(r, 'b') ? b : 0);
     return model[MODEL_LATENCY] + model[MODEL_COLUMN] * (m < n ? m : n) +
-           model[MODEL_PANEL] * m * n + in / model[MODEL_LINK_IN] +
-           out / model[MODEL_LINK_OUT] +
-           bl_flops(id, m, n, nrhs) / rate[id % BL_PRECISIONS];
+           model[MODEL_PANEL] * m * n + moved_and_computed(id, m, n, nrhs);
+}
+
+#define IN_FLIGHT 1024 /* matrices that the card works on at a time, about */
+
+static struct bl_cost batch_cost(const struct bl_call *c)
+{
+    double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs, b = (double)c->batch;
+    double one = model[c->reference ? MODEL_CPU_RATE_REFERENCE : MODEL_CPU_RATE];
+    struct bl_cost seconds = {
+        b * (model[MODEL_CPU_CALL] + bl_flops(c->id, m, n, r) / one) / bl_workers_count(),
+        model[MODEL_LATENCY] +
+            model[MODEL_BATCH_COLUMN] * (m < n ? m : n) * ceil(b / IN_FLIGHT) +
+            b * moved_and_computed(c->id, m, n, r)};
+    return seconds;
 }
 
 static void set_threshold(int kind, unsigned id, double n)
@@ -118,12 +146,12 @@ static void read_tune_file(const char *path)
         if (items < 1)
             continue;
         unsigned id = 0;
-        for (; id < BL_IDS; id++) {
+        for (; id < BL_LAPACK_IDS; id++) {
             snprintf(want, sizeof want, "%c%s", bl_prefix(id), bl_row(id)->name);
             if (strcmp(want, name) == 0)
                 break;
         }
-        if (items != 2 || id == BL_IDS || !(n >= 1 && n <= 1e9))
+        if (items != 2 || id == BL_LAPACK_IDS || !(n >= 1 && n <= 1e9))
             bl_say("%s:%d ignored: a line is a routine and an n", path, number);
         else
             for (int kind = 0; kind < KINDS; kind++)
@@ -139,7 +167,8 @@ static void read_tune(void)
     {                                                                                    \
         s, d, c, z                                                                       \
     }
-    static const int built_in[KINDS][BL_ROUTINES][BL_PRECISIONS] = {
+#define E(name, flops, chain)
+    static const int built_in[KINDS][BL_LAPACK_ROUTINES][BL_PRECISIONS] = {
         {
 #define T(name, flops, fast_lapack, reference, chain) fast_lapack,
 #include "tune.def"
@@ -151,9 +180,10 @@ static void read_tune(void)
 #undef T
         },
     };
+#undef E
 #undef N
     for (int kind = 0; kind < KINDS; kind++)
-        for (unsigned id = 0; id < BL_IDS; id++)
+        for (unsigned id = 0; id < BL_LAPACK_IDS; id++)
             set_threshold(kind, id,
                           built_in[kind][id / BL_PRECISIONS][id % BL_PRECISIONS]);
     const char *path = bl_option_text(BL_OPTION_TUNE);
@@ -187,8 +217,13 @@ static struct bl_cost cost(const struct bl_call *c)
     fenv_t env;
     feholdexcept(&env);
     double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs;
-    struct bl_cost seconds = {bl_flops(c->id, m, n, r) / cpu_rate[c->reference][c->id],
-                              gpu_seconds(c->id, m, n, r)};
+    struct bl_cost seconds;
+    if (c->id < BL_LAPACK_IDS)
+        seconds =
+            (struct bl_cost){bl_flops(c->id, m, n, r) / cpu_rate[c->reference][c->id],
+                             gpu_seconds(c->id, m, n, r)};
+    else
+        seconds = batch_cost(c);
     if (is_chain(c) && bl_arithmetic_of(c) == BL_EXACT)
         seconds.gpu += model[MODEL_CHAIN] * n * n * ceil(r / 1000);
     fesetenv(&env);
@@ -198,14 +233,15 @@ static struct bl_cost cost(const struct bl_call *c)
 struct bl_cost bl_cost(const struct bl_call *c)
 {
     need_tune();
-    return cost(c);
+    return c->operations > 0 ? c->cost : cost(c);
 }
 
 double bl_saving(const struct bl_call *c)
 {
     need_tune();
     /* Below that no shape can win; this is the small call's quick way out. */
-    if (bl_max(bl_max(c->m, c->n), c->nrhs) < hopeless[c->reference][c->id])
+    if (c->id < BL_LAPACK_IDS &&
+        bl_max(bl_max(c->m, c->n), c->nrhs) < hopeless[c->reference][c->id])
         return 0;
     struct bl_cost seconds = cost(c);
     return seconds.cpu - seconds.gpu;
@@ -219,6 +255,6 @@ enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c)
     case BL_ARITHMETIC_FAST:
         return BL_FAST;
     }
-    int from = fast_from[c->id / BL_PRECISIONS];
+    int from = fast_from[bl_operation(c->id)];
     return is_chain(c) && from && c->n > from ? BL_FAST : BL_EXACT;
 }

@@ -126,11 +126,13 @@ static void advise(enum bl_reason where)
 void bl_verbose_call(const struct bl_call *c, enum bl_reason where, uint64_t ns)
 {
     bool gpu = where == BL_ON_GPU;
-    char nrhs[32] = "";
+    char nrhs[32] = "", batch[32] = "";
     if (c->has_b)
         snprintf(nrhs, sizeof nrhs, " nrhs=%" PRId64, c->nrhs);
-    bl_verbose("%c%s m=%" PRId64 " n=%" PRId64 "%s %s%s%s %" PRIu64 ".%03u ms",
-               bl_prefix(c->id), bl_row(c->id)->name, c->m, c->n, nrhs,
+    if (c->id >= BL_LAPACK_IDS)
+        snprintf(batch, sizeof batch, " batch=%" PRId64, c->batch);
+    bl_verbose("%c%s m=%" PRId64 " n=%" PRId64 "%s%s %s%s%s %" PRIu64 ".%03u ms",
+               bl_prefix(c->id), bl_row(c->id)->name, c->m, c->n, nrhs, batch,
                gpu ? "GPU" : "CPU (", gpu ? "" : bl_reason_text[where], gpu ? "" : ")",
                ns / 1000000, (unsigned)(ns / 1000 % 1000));
     advise(where);

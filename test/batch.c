@@ -926,10 +926,10 @@ int main(int argc, char **argv)
         out_of_memory();
     else
         printf("skip batch-out-of-memory - only the mock engine runs out on order\n");
-    in_parallel((int64_t)BL_ROUTINES * BL_PRECISIONS, sizes, NULL);
+    in_parallel((int64_t)BL_LAPACK_ROUTINES * BL_PRECISIONS, sizes, NULL);
     if (small)
         return failures() != 0;
-    in_parallel((int64_t)BL_ROUTINES * BL_PRECISIONS, counts, NULL);
+    in_parallel((int64_t)BL_LAPACK_ROUTINES * BL_PRECISIONS, counts, NULL);
     in_parallel((int64_t)(sizeof large / sizeof *large), larger_than_a_slot, NULL);
     in_parallel(FIELD_TESTS * BL_PRECISIONS, field_test, NULL);
     if (heavy && !mock_order) /* netlib would take minutes */

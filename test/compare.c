@@ -355,10 +355,10 @@ static int run_all(const char *only)
 {
     if (!reference_open())
         return 0;
-    size_t most = (size_t)tasks_each * BL_ROUTINES * BL_PRECISIONS * MATRIX_CLASS_COUNT;
+    size_t most = (size_t)tasks_each * BL_LAPACK_ROUTINES * BL_PRECISIONS * MATRIX_CLASS_COUNT;
     struct task *tasks = calloc(most, sizeof *tasks);
     int64_t count = 0;
-    for (int r = 0; r < BL_ROUTINES; r++)
+    for (int r = 0; r < BL_LAPACK_ROUTINES; r++)
         for (int p = 0; p < BL_PRECISIONS; p++)
             for (int c = 0; c < MATRIX_CLASS_COUNT; c++)
                 for (int i = 0; i < tasks_each; i++) {
@@ -381,7 +381,7 @@ int main(int argc, char **argv)
 {
     const char *child = rerun_name(), *only = argc > 2 ? argv[2] : NULL;
     int64_t matrices = argc > 1 ? atoll(argv[1]) : PRESET;
-    int64_t groups = (int64_t)BL_ROUTINES * (MATRIX_CLASS_COUNT - 1);
+    int64_t groups = (int64_t)BL_LAPACK_ROUTINES * (MATRIX_CLASS_COUNT - 1);
     if (child) {
         automatic = strcmp(child, "compare-auto") == 0;
         /* Under auto only what differs from exact is new: fewer matrices. */

@@ -46,6 +46,7 @@ engine=$BUILD/.libs/libbatchlapack_cuda.so
 # batch links the shim in, and so looks beside itself for the engine.
 wrap device-compare "$(program compare)" "${MATRICES:-2000}"
 wrap device-batch env BATCHLAPACK_ENGINE="$engine" "$(program batch)" --heavy
+wrap device-entries "$(program entries)" --heavy
 wrap device-field-faults "$(program field_faults)" --heavy
 wrap device-xlintst bash "$here/xlintst.sh"
 wrap device-examples bash "$here/examples.sh"
@@ -62,6 +63,7 @@ fi
 # These two want the card for themselves: they fill its memory, or count it.
 list="$list --"
 wrap device-crowd bash "$here/device/crowd.sh"
+wrap device-streams "$BUILD/test/device/streams"
 wrap device-manners "$BUILD/test/device/manners"
 # shellcheck disable=SC2086
 JOBS=8 bash "$here/run" $list | tee "$out/result"

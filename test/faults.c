@@ -444,7 +444,7 @@ static void crowd(void)
     bool right = true;
     set(&slow);
     for (unsigned i = 0; i < THREADS; i++) {
-        id[i] = i * 7 % BL_IDS;
+        id[i] = i * 7 % BL_LAPACK_IDS;
         pthread_create(&thread[i], NULL, slow_thread, &id[i]);
     }
     for (unsigned i = 0; i < THREADS; i++) {
@@ -472,13 +472,13 @@ int main(int argc, char **argv)
             return idle();
         if (strcmp(argv[1], "limited") == 0)
             return limited();
-        for (unsigned r = 0; r < BL_ROUTINES; r++) /* "some": for slow tools */
+        for (unsigned r = 0; r < BL_LAPACK_ROUTINES; r++) /* "some": for slow tools */
             each_step(bl_id(r, r % BL_PRECISIONS), BL_FAULT);
         return failures != 0;
     }
-    for (unsigned id = 0; id < BL_IDS; id++)
+    for (unsigned id = 0; id < BL_LAPACK_IDS; id++)
         each_allocation(argv[0], id);
-    for (unsigned id = 0; id < BL_IDS; id++) {
+    for (unsigned id = 0; id < BL_LAPACK_IDS; id++) {
         each_step(id, BL_FAULT);
         each_step(id, BL_NOMEM);
     }

@@ -197,7 +197,7 @@ static size_t workspace(const struct bl_job *job)
     case BL_GETRI:
     case BL_GETRI_OOP:
     case BL_GEINV:
-        return (size_t)(getri_block(job) * job->n) * element;
+        return (size_t)bl_max(1, getri_block(job) * job->n) * element; /* WORK(1) */
     case BL_GEDET:
         return (size_t)(job->n * job->n) * element;
     case BL_GETRFSP:

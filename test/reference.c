@@ -24,7 +24,6 @@ static const char *const names[BL_ROUTINES][BL_PRECISIONS] = {
 #define R_SDCZ(name, NAME, nargs, args) {"s" #name, "d" #name, "c" #name, "z" #name},
 #define E_SDCZ(name, NAME, args) {"s" #name, "d" #name, "c" #name, "z" #name},
 #include "routines.def"
-#undef R_SDCZ
 };
 
 bool routine_has(enum bl_routine_id r, char letter)
@@ -85,7 +84,7 @@ void entry_call(struct call *c)
 
 /* ---- netlib ---- */
 
-static bl_fn *netlib[BL_ROUTINES][BL_PRECISIONS];
+static bl_fn *netlib[BL_LAPACK_ROUTINES][BL_PRECISIONS];
 
 void reference_call(struct call *c)
 {

@@ -16,7 +16,8 @@
 # those need, for the Python that $PYTHON is.
 #
 # Reads BUILD, SRC, CC; ENGINE where another engine than the one beside the library is
-# meant; PYTHON (default: /usr/bin/python3); SUITES_CACHE (default: $BUILD/test/suites-cache).
+# meant; PYTHON (default: /usr/bin/python3); SUITES_CACHE (default: $BUILD/test/suites-cache);
+# KEEP, a folder that gets what the suites wrote.
 set -u
 unset LD_PRELOAD "${!BATCHLAPACK_@}"
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
@@ -26,7 +27,7 @@ lib=$(realpath -e "$BUILD/.libs/libbatchlapack.so") || exit 2
 cache=${SUITES_CACHE:-$BUILD/test/suites-cache}
 mkdir -p "$cache" && cache=$(cd "$cache" && pwd) || exit 2
 T=$(mktemp -d) || exit 2
-trap 'rm -rf "$T"' EXIT
+trap '[ -z "${KEEP:-}" ] || cp -r "$T/." "$KEEP"; rm -rf "$T"' EXIT
 cd "$T" || exit 2
 failed=0
 

@@ -13,11 +13,15 @@ expected=$({
         for spelling in "$p##name##_" "$p##name##_64_" "scipy_$p##name##_" \
             "scipy_$p##name##_64_"; do
             printf '#define R_SDCZ(name, NAME, nargs, args) %s\n' "$spelling"
-            printf '#include "routines.def"\n#undef R_SDCZ\n'
+            printf '#include "routines.def"\n'
+        done
+        for spelling in "$p##name" "$p##name##_" "$p##name##_64" "$p##name##_64_"; do
+            printf '#define B_SDCZ(name, NAME, OPERATION, nargs, args) %s\n' "$spelling"
+            printf '#include "routines.def"\n'
         done
     done
 } | ${CC:-gcc} -E -P -x c -I"$SRC/src" - | tr ' ' '\n' | grep . | sort)
-rows=$(grep -c '^R_SDCZ' "$SRC/src/routines.def")
+rows=$(grep -c '^[RB]_SDCZ' "$SRC/src/routines.def")
 [ "$(wc -l <<<"$expected")" -eq $((rows * 16)) ] || check table "expansion of routines.def"
 
 exported=$(nm -D --defined-only "$lib" | awk '{ print $3 }' | sort)

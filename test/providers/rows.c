@@ -33,14 +33,12 @@
 #define R_SDCZ(name, NAME, nargs, args)                                                  \
     extern bl_fn SYMBOL(s##name), SYMBOL(d##name), SYMBOL(c##name), SYMBOL(z##name);
 #include "routines.def"
-#undef R_SDCZ
-static bl_fn *const routine[BL_ROUTINES][BL_PRECISIONS] = {
+static bl_fn *const routine[BL_LAPACK_ROUTINES][BL_PRECISIONS] = {
 #define R_SDCZ(name, NAME, nargs, args)                                                  \
     {SYMBOL(s##name), SYMBOL(d##name), SYMBOL(c##name), SYMBOL(z##name)},
 #include "routines.def"
-#undef R_SDCZ
 };
-static unsigned calls[BL_ROUTINES][BL_PRECISIONS];
+static unsigned calls[BL_LAPACK_ROUTINES][BL_PRECISIONS];
 static unsigned p; /* the precision in use */
 
 static void call(enum bl_routine_id r, ...)
@@ -361,7 +359,7 @@ static int rows(void)
             factor(n + 5, n);
             factor(n, n + 5);
         }
-        for (int r = 0; r < BL_ROUTINES; r++)
+        for (int r = 0; r < BL_LAPACK_ROUTINES; r++)
             printf("calls %c%s %u\n", "sdcz"[p], bl_routines[r].name, calls[r][p]);
     }
     return 0;
@@ -394,7 +392,7 @@ static int touch(void)
     sigaction(SIGSEGV,
               &(struct sigaction){.sa_sigaction = touched, .sa_flags = SA_SIGINFO}, NULL);
     p = BL_D;
-    for (int r = 0; r < BL_ROUTINES; r++) {
+    for (int r = 0; r < BL_LAPACK_ROUTINES; r++) {
         void *v[BL_MAX_ARGS];
         for (unsigned i = 0; i < bl_routines[r].nargs; i++)
             switch (bl_routines[r].args[i]) {
