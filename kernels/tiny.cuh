@@ -234,11 +234,45 @@ __device__ __forceinline__ double reciprocal(double x)
 template <class R>
 __device__ __forceinline__ Complex<R> reciprocal(Complex<R> z)
 {
-    bool steep = fabs(z.re) < fabs(z.im);
-    R large = steep ? z.im : z.re, small = steep ? z.re : z.im;
-    R ratio = div(small, large), den = add(mul(small, ratio), large);
+    return div(one<Complex<R>>(), z);
+}
+
+/* The same where magnitudes are moderate: what the intrinsics do before they look for
+ * special cases, which here are looked for all at once and elsewhere. */
+__device__ __forceinline__ float quick_reciprocal(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return fmaf(y, fmaf(-x, y, 1.0f), y);
+}
+__device__ __forceinline__ double quick_reciprocal(double x)
+{
+    double y;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+    /* The lower word makes the seed a little too large, without which some results would
+     * be rounded the wrong way. */
+    y = __hiloint2double(__double2hiint(y), __double2hiint(x) + 0x300402);
+    double e = fma(-x, y, 1.0);
+    y = fma(y, fma(e, e, e), y);
+    return fma(y, fma(-x, y, 1.0), y);
+}
+/* x / d, given 1 / d correctly rounded: the quotient's error is a number of the same
+ * precision and corrects it exactly. */
+template <class R>
+__device__ __forceinline__ R quick_quotient(R x, R d, R inverse)
+{
+    R q = mul(x, inverse);
+    return fma(fma(-d, q, x), inverse, q);
+}
+template <class R>
+__device__ __forceinline__ Complex<R> quick_reciprocal(Complex<R> z)
+{
+    const bool steep = fabs(z.re) < fabs(z.im);
+    const R large = steep ? z.im : z.re, small = steep ? z.re : z.im;
+    const R ratio = quick_quotient(small, large, quick_reciprocal(large));
+    const R den = add(mul(small, ratio), large), whole = quick_reciprocal(den);
     /* Adding 0 makes a zero positive, as 1 * ratio + 0 and 0 - 1 * ratio do. */
-    R whole = div(R(1), den), part = div(add(steep ? ratio : -ratio, R(0)), den);
+    const R part = quick_quotient(add(steep ? ratio : -ratio, R(0)), den, whole);
     return steep ? Complex<R>{part, -whole} : Complex<R>{whole, part};
 }
 
@@ -299,13 +333,46 @@ __device__ __forceinline__ unsigned low_image(double x)
 {
     return unsigned(__double2loint(x));
 }
-/* Magnitudes whose image is below this may be under sfmin: twice that, since a modulus is
- * not under the sum of its parts over the root of 2. */
+/* Images of the magnitudes that quick_reciprocal() is for. Below LEAST a modulus may also
+ * be under sfmin. Complex: so that neither the quotient of the parts nor what corrects it
+ * leaves the normal numbers, where the smaller part is 0 or at least SMALLEST_PART. */
 template <class T>
-__host__ __device__ constexpr unsigned small_image()
+struct Moderate;
+template <>
+struct Moderate<float> {
+    static constexpr unsigned LEAST = CHOSEN + 0x00800000u, MOST = CHOSEN + 0x7e000000u;
+};
+template <>
+struct Moderate<double> {
+    static constexpr unsigned LEAST = CHOSEN + 0x00100000u, MOST = CHOSEN + 0x7fc00000u;
+};
+template <>
+struct Moderate<Complex<float>> { /* 2^-30, 2^30; 2^-60 */
+    static constexpr unsigned LEAST = CHOSEN + 0x30800000u, MOST = CHOSEN + 0x4e800000u;
+    static constexpr unsigned SMALLEST_PART = CHOSEN + 0x21800000u;
+};
+template <>
+struct Moderate<Complex<double>> { /* 2^-400, 2^400; 2^-500 */
+    static constexpr unsigned LEAST = CHOSEN + 0x26f00000u, MOST = CHOSEN + 0x58f00000u;
+    static constexpr unsigned SMALLEST_PART = CHOSEN + 0x20b00000u;
+};
+
+template <class T>
+__device__ __forceinline__ bool is_moderate(unsigned image)
 {
-    unsigned unit = sizeof(Real<T>) == 4 ? 0x00800000u : 0x00100000u;
-    return CHOSEN + (Traits<T>::complex ? 2 * unit : unit);
+    return image - Moderate<T>::LEAST < Moderate<T>::MOST - Moderate<T>::LEAST;
+}
+
+/* Of a complex number's parts, its sum being looked at elsewhere. */
+template <class T>
+__device__ __forceinline__ bool has_moderate_parts(T x)
+{
+    if constexpr (Traits<T>::complex) {
+        auto small = fmin(fabs(x.re), fabs(x.im));
+        return small == 0 || high_image(small) >= Moderate<T>::SMALLEST_PART;
+    } else {
+        return true;
+    }
 }
 
 } // namespace bl

@@ -22,17 +22,17 @@ constexpr int tiny_warps(int n)
 }
 
 /* Blocks that a multiprocessor is to hold: as many as there are registers for the row of
- * a lane and `beside` others. */
+ * a lane and `beside` others. Warps come in fours, one to each of its schedulers. */
 constexpr int tiny_blocks(int n, int words, int beside)
 {
-    int registers = (n * words + beside + 7) / 8 * 8;
-    int warps = registers > 255 ? 1 : 65536 / 32 / registers;
+    int registers = ((n + 8) * words + beside + 7) / 8 * 8;
+    int warps = (65536 / 32 / registers + 3) / 4 * 4;
     int blocks = warps / tiny_warps(n);
-    return blocks < 1 ? 1 : blocks > 32 / tiny_warps(n) ? 32 / tiny_warps(n) : blocks;
+    return blocks > 32 / tiny_warps(n) ? 32 / tiny_warps(n) : blocks;
 }
 
 /* Registers beside the row, by what has been found to compile without spilling. */
-constexpr int BESIDE_FACTOR = 40, BESIDE_SOLVE = 56, BESIDE_INVERSE = 48;
+constexpr int BESIDE_FACTOR = 32, BESIDE_SOLVE = 48, BESIDE_INVERSE = 40;
 
 template <class T, int N, int BESIDE>
 constexpr int blocks_for = tiny_blocks(N, int(sizeof(T)) / 4, BESIDE);

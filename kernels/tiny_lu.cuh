@@ -44,6 +44,16 @@ __device__ __forceinline__ Real<T> row_scale(const T (&a)[N])
     return div(Real<T>(1), largest);
 }
 
+/* What a column is multiplied by where quick_reciprocal() is not to be trusted. A pivot
+ * that netlib divides by gives NaN, so that the matrix is done again. */
+template <class T>
+BL_CALL T careful_factor(T pivot)
+{
+    if (is_zero(pivot))
+        return one<T>();
+    return reaches_sfmin(pivot) ? reciprocal(pivot) : from_real<T>(Real<T>(NAN));
+}
+
 template <Rule RULE, class T>
 __device__ __forceinline__ Real<T> magnitude(T x, Real<T> scale)
 {
@@ -59,7 +69,7 @@ __device__ __forceinline__ void eliminate(const Group<L> &group, Row<T, N> &r, i
     const int own_steps = min(m, n);
     r.position = group.row < m ? group.row : -1;
     r.pivot = r.source = r.info = 0;
-    r.odd = r.again = false;
+    r.odd = false;
     r.diagonal = one<T>();
     Real<T> scale = 1;
     if (RULE == SCALED)
@@ -70,28 +80,28 @@ __device__ __forceinline__ void eliminate(const Group<L> &group, Row<T, N> &r, i
             break;
         const bool open = r.position >= k && k < own_steps;
         const T own = open ? r.a[k] : one<T>();
-        T factor = reciprocal(own); /* of use in the pivot's lane only */
+        T factor = quick_reciprocal(own); /* of use in the pivot's lane only */
 
-        bool chosen;
-        unsigned choice; /* bit of the pivot's lane */
-        bool rare;
+        bool chosen, rare;
+        unsigned choice; /* the bit of the pivot's lane */
         if (RULE == NEXT) {
             chosen = open && r.position == k;
             choice = k < own_steps ? 1u << k : 0;
-            rare = chosen && high_image(abs1(own)) < small_image<T>();
+            rare = chosen &&
+                   !(is_moderate<T>(high_image(abs1(own))) && has_moderate_parts(own));
             rare = __any_sync(WARP, rare);
         } else {
             const unsigned image = open ? high_image(magnitude<RULE>(own, scale)) : 0;
             const unsigned largest = group.max(image);
             chosen = open && image == largest;
-            choice = group.ballot(chosen);
-            rare = (choice & (choice - 1)) != 0;
+            choice = group.ballot(chosen && has_moderate_parts(own));
+            rare = __popc(choice) != 1;
             if (RULE == LARGEST)
-                rare = rare || largest - CHOSEN < small_image<T>() - CHOSEN;
+                rare = rare || !is_moderate<T>(largest);
             else
-                rare = rare || __any_sync(WARP, chosen && high_image(abs1(own)) <
-                                                              small_image<T>());
-            rare = anywhere<L>(rare);
+                rare = rare ||
+                       __any_sync(WARP, chosen && !is_moderate<T>(high_image(abs1(own))));
+            rare = anywhere<L>(rare && k < own_steps);
         }
         if (rare) {
             if (RULE != NEXT) {
@@ -103,13 +113,10 @@ __device__ __forceinline__ void eliminate(const Group<L> &group, Row<T, N> &r, i
                 chosen = group.max(before) == before && chosen;
                 choice = group.ballot(chosen);
             }
-            bool zero = is_zero(own);
-            if (group.ballot(chosen && zero) != 0 && r.info == 0)
+            if (group.ballot(chosen && is_zero(own)) != 0 && r.info == 0)
                 r.info = k + 1;
-            if (zero)
-                factor = one<T>();
-            else if (chosen && high_image(abs1(own)) < small_image<T>())
-                r.again = true;
+            if (chosen)
+                factor = careful_factor(own);
         }
 
         const int lane = (__ffs(choice) - 1) & (L - 1);
@@ -141,17 +148,22 @@ __device__ __forceinline__ void eliminate(const Group<L> &group, Row<T, N> &r, i
     BL_UNROLL
     for (int j = 0; j < N; j++)
         finite.add(r.a[j], j);
-    r.again = r.again || !finite;
+    r.again = !finite;
 }
 
-/* Call again(item) with the whole warp for each group that says so. */
+/* Call again(number) with the whole warp for each of its groups that says so; `number` is
+ * that of the calling lane's group. */
 template <int L, class F>
-__device__ __forceinline__ void for_groups(bool wanted, int64_t item, F again)
+__device__ __forceinline__ void for_groups(bool wanted, int64_t number, F again)
 {
-    unsigned lanes = __ballot_sync(WARP, wanted);
-    for (int first = 0; lanes != 0 && first < 32; first += L)
-        if (lanes >> first & (L == 32 ? WARP : (1u << L % 32) - 1))
-            again(from_lane((long long)item, first));
+    __syncwarp();
+    const unsigned lanes = __ballot_sync(WARP, wanted);
+    const int64_t first = number - threadIdx.x % 32 / L;
+    for (int group = 0; lanes != 0 && group < 32 / L; group++)
+        if (lanes >> group * L & (L == 32 ? WARP : (1u << L % 32) - 1)) {
+            again(first + group);
+            __syncwarp();
+        }
 }
 
 template <class T, Rule RULE>

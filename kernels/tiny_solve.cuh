@@ -24,12 +24,7 @@ struct Divisor {
     }
     __device__ __forceinline__ T quotient(T x) const
     {
-        return corrected(x, d, inverse);
-    }
-    static __device__ __forceinline__ T corrected(T x, T d, T inverse)
-    {
-        T q = mul(x, inverse);
-        return fma(fma(-d, q, x), inverse, q);
+        return quick_quotient(x, d, inverse);
     }
 };
 
@@ -53,8 +48,7 @@ struct Divisor<Complex<R>> {
         R s = steep ? x.im : x.re, t = steep ? x.re : x.im;
         R re = add(mul(t, ratio), s), im = mul(s, ratio);
         im = steep ? sub(im, t) : sub(t, im);
-        return {Divisor<R>::corrected(re, den, inverse),
-                Divisor<R>::corrected(im, den, inverse)};
+        return {quick_quotient(re, den, inverse), quick_quotient(im, den, inverse)};
     }
 };
 

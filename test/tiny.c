@@ -379,7 +379,8 @@ static void sweep_rows(int64_t item, void *data)
     struct arena arena;
     static const int64_t sides[] = {1, 2, 3, 9, 20};
     if (!arena_open(&arena, (size_t)32 << 20)) {
-        snprintf(w->why, sizeof w->why, "no memory");
+        if (!*w->why)
+            snprintf(w->why, sizeof w->why, "no memory");
         return;
     }
     for (int64_t turn = 0; turn < (square ? 5 : MOST) && !*w->why; turn++) {
@@ -435,6 +436,8 @@ static void different_shapes(enum bl_precision p)
         if (run(&s, &arena))
             check_bits(&s, &arena);
         arena_close(&arena);
+    } else {
+        fault(&s, 0, "no memory", "");
     }
     verdict(s.why, "tiny-%s-shapes", routine_name(BL_GETRF, p));
     drop(&s);
@@ -450,7 +453,7 @@ static void counts(enum bl_precision p)
     char why[500] = "";
     struct arena arena;
     if (!arena_open(&arena, (size_t)512 << 20)) {
-        printf("skip tiny-counts-%c - no memory\n", "sdcz"[p]);
+        verdict("no memory", "tiny-counts-%c", "sdcz"[p]);
         return;
     }
     for (int k = 0; k < 7 && !*why; k++) {
@@ -481,7 +484,7 @@ static void repeats(enum bl_routine_id r, enum bl_precision p)
     char why[500] = "";
     struct arena arena;
     if (!arena_open(&arena, (size_t)32 << 20)) {
-        printf("skip tiny-repeats-%s - no memory\n", routine_name(r, p));
+        verdict("no memory", "tiny-repeats-%s", routine_name(r, p));
         return;
     }
     for (int k = 0; k < 5 && !*why; k++) {
@@ -593,7 +596,7 @@ static void inverse_error(enum bl_routine_id r, enum bl_precision p)
     char why[500] = "", figures[200] = "";
     struct arena arena;
     if (!arena_open(&arena, (size_t)32 << 20)) {
-        printf("skip tiny-error-%s - no memory\n", routine_name(r, p));
+        verdict("no memory", "tiny-error-%s", routine_name(r, p));
         return;
     }
     for (int class = 0; class < ILL_CLASSES && !*why; class ++) {
@@ -663,7 +666,7 @@ static void inverse_info(enum bl_routine_id r, enum bl_precision p)
     char why[500] = "", first[300] = "";
     struct arena arena;
     if (!arena_open(&arena, (size_t)32 << 20)) {
-        printf("skip tiny-info-%s - no memory\n", routine_name(r, p));
+        verdict("no memory", "tiny-info-%s", routine_name(r, p));
         return;
     }
     for (int64_t n = 1; n <= MOST && !*why; n++) {
@@ -745,6 +748,8 @@ static void no_pivoting(enum bl_precision p)
             memcpy(s.why, one.why, sizeof s.why);
         }
         arena_close(&arena);
+    } else {
+        fault(&s, 0, "no memory", "");
     }
     verdict(s.why, "tiny-%s", routine_name(BL_GETRFNP, p));
     drop(&s);
@@ -802,6 +807,8 @@ static void scaled_pivoting(enum bl_precision p)
             memcpy(s.why, one.why, sizeof s.why);
         }
         arena_close(&arena);
+    } else {
+        fault(&s, 0, "no memory", "");
     }
     verdict(s.why, "tiny-%s", routine_name(BL_GETRFSP, p));
     drop(&s);
