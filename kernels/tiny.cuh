@@ -71,14 +71,6 @@ struct Group {
     }
 };
 
-/* Does any lane of the warp, not only of the group, say yes. One group a warp: the answer
- * is already the same everywhere. */
-template <int L>
-__device__ __forceinline__ bool anywhere(bool yes)
-{
-    return L == 32 ? yes : __any_sync(WARP, yes);
-}
-
 /* ---- memory ---- */
 
 /* A complex number in one access where its address allows. */

@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     Row<T, N> r;
     load_row(r.a, p.a + group.row, p.lda, p.n, group.row < p.n);
     eliminate<LARGEST, false>(group, r, p.n, p.n, g.items ? N : g.n);
-    const bool again = p.there && group.ballot(r.again) != 0;
+    const bool again = group.ballot(r.again && p.there) != 0;
     put_determinant(g, p.item, group, r.diagonal, r.odd, r.info, p.there && !again);
     T *copy = (T *)copies[threadIdx.x / 32];
     for_groups<L>(again, number, [&](int64_t i) { gedet_again<T>(g, i, copy); });

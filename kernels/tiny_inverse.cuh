@@ -196,8 +196,9 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     }
     __syncwarp();
     solve_row(board, group.row, steps, z);
-    again = again || (!singular && group.ballot(inside && !all_finite(z)) != 0);
-    again = again && p.there;
+    /* All lanes vote, whatever their own group has found. */
+    const bool broken = group.ballot(inside && !all_finite(z)) != 0;
+    again = p.there && (again || (!singular && broken));
     const bool mine = p.there && !again;
     store_inverse(group, z, source, x, p.ldx, n, steps, mine && !singular);
     if (mine && group.row == 0)
@@ -239,8 +240,8 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     }
     __syncwarp();
     solve_row(board, group.row, steps, z);
-    const bool again =
-        p.there && info == 0 && group.ballot(inside && !all_finite(z)) != 0;
+    const bool broken = group.ballot(inside && !all_finite(z)) != 0;
+    const bool again = p.there && info == 0 && broken;
     const bool mine = p.there && !again;
     store_inverse(group, z, source, x, p.ldx, n, steps, mine && info == 0);
     if (mine && group.row == 0)

@@ -26,13 +26,15 @@ constexpr int tiny_warps(int n)
 constexpr int tiny_blocks(int n, int words, int beside)
 {
     int registers = ((n + 8) * words + beside + 7) / 8 * 8;
-    int warps = (65536 / 32 / registers + 3) / 4 * 4;
+    int warps = 65536 / 32 / registers;
+    if (tiny_warps(n) == 1)
+        warps = (warps + 3) / 4 * 4;
     int blocks = warps / tiny_warps(n);
     return blocks > 32 / tiny_warps(n) ? 32 / tiny_warps(n) : blocks;
 }
 
 /* Registers beside the row, by what has been found to compile without spilling. */
-constexpr int BESIDE_FACTOR = 32, BESIDE_SOLVE = 48, BESIDE_INVERSE = 40;
+constexpr int BESIDE_FACTOR = 32, BESIDE_SOLVE = 56, BESIDE_INVERSE = 40;
 
 template <class T, int N, int BESIDE>
 constexpr int blocks_for = tiny_blocks(N, int(sizeof(T)) / 4, BESIDE);

@@ -54,10 +54,16 @@ BL_CALL T careful_factor(T pivot)
     return reaches_sfmin(pivot) ? reciprocal(pivot) : from_real<T>(Real<T>(NAN));
 }
 
+/* What rows are compared by. The sign of a real number is no part of its image. */
 template <Rule RULE, class T>
 __device__ __forceinline__ Real<T> magnitude(T x, Real<T> scale)
 {
-    return RULE == SCALED ? mul(abs1(x), scale) : abs1(x);
+    if constexpr (RULE == SCALED)
+        return mul(abs1(x), scale);
+    else if constexpr (Traits<T>::complex)
+        return abs1(x);
+    else
+        return x;
 }
 
 /* Eliminate in place, and in b where EXTRA says so. `steps` is the same in the warp; a
@@ -89,20 +95,17 @@ __device__ __forceinline__ void eliminate(const Group<L> &group, Row<T, N> &r, i
             choice = k < own_steps ? 1u << k : 0;
             rare = chosen &&
                    !(is_moderate<T>(high_image(abs1(own))) && has_moderate_parts(own));
-            rare = __any_sync(WARP, rare);
         } else {
             const unsigned image = open ? high_image(magnitude<RULE>(own, scale)) : 0;
             const unsigned largest = group.max(image);
             chosen = open && image == largest;
             choice = group.ballot(chosen && has_moderate_parts(own));
-            rare = __popc(choice) != 1;
-            if (RULE == LARGEST)
-                rare = rare || !is_moderate<T>(largest);
-            else
-                rare = rare ||
-                       __any_sync(WARP, chosen && !is_moderate<T>(high_image(abs1(own))));
-            rare = anywhere<L>(rare && k < own_steps);
+            const unsigned actual = RULE == LARGEST ? largest : high_image(abs1(own));
+            rare = __popc(choice) != 1 ||
+                   ((RULE == LARGEST || chosen) && !is_moderate<T>(actual));
         }
+        /* Only a vote tells the compiler that the warp stays together. */
+        rare = __any_sync(WARP, rare && k < own_steps);
         if (rare) {
             if (RULE != NEXT) {
                 /* The largest low part, then the first row as LAPACK counts them. */
@@ -120,6 +123,7 @@ __device__ __forceinline__ void eliminate(const Group<L> &group, Row<T, N> &r, i
         }
 
         const int lane = (__ffs(choice) - 1) & (L - 1);
+        chosen = open && group.row == lane;
         const int place = RULE == NEXT ? k : group.from(r.position, lane);
         if (group.row == k) {
             r.pivot = place;
@@ -194,7 +198,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     load_row(r.a, p.a + group.row, p.lda, p.n, group.row < p.m);
     /* Always all steps where shapes differ: bits must not depend on the neighbours. */
     eliminate<RULE, false>(group, r, p.m, p.n, g.items ? N : min(g.m, g.n));
-    const bool again = p.there && group.ballot(r.again) != 0;
+    const bool again = group.ballot(r.again && p.there) != 0;
     const bool mine = p.there && !again;
     store_row(r.a, p.a + r.position, p.lda, p.n, mine && group.row < p.m);
     if (RULE != NEXT && mine && group.row < min(p.m, p.n))

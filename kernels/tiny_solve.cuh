@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     load_row(r.a, p.a + group.row, p.lda, n, inside);
     r.b = inside && g.nrhs > 0 ? b[group.row] : from_real<T>(0);
     eliminate<LARGEST, true>(group, r, n, n, steps);
-    const bool again = p.there && group.ballot(r.again) != 0;
+    const bool again = group.ballot(r.again && p.there) != 0;
     const bool mine = p.there && !again;
     __syncwarp();
     store_row(r.a, p.a + r.position, p.lda, n, mine && inside);
