@@ -80,7 +80,11 @@ BL_CALL int lu_again(int m, int n, T *a, int64_t lda, const Pivots &pivots)
             }
             for (int k = first; k < split; k++) {
                 T u = from_lane(x, k);
-                if (row > k && row < m && (row >= split || !is_zero(u)))
+                if (row <= k || row >= m)
+                    continue;
+                if (row >= split)
+                    x = add(x, mul(mul(negative(one<T>()), u), a[row + k * lda]));
+                else if (!is_zero(u))
                     x = sub(x, mul(u, a[row + k * lda]));
             }
             first = split;

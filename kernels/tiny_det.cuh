@@ -21,16 +21,20 @@ __device__ __forceinline__ void put_determinant(const TinyArguments &g, int64_t 
                                                 bool odd, int info, bool mine)
 {
     using R = Real<T>;
-    R size, logabs;
+    R logabs;
     T phase;
     if constexpr (Traits<T>::complex) {
-        size = hypot(diagonal.re, diagonal.im);
-        phase = {diagonal.re / size, diagonal.im / size};
+        /* Near 1, where the modulus has all its digits. */
+        const R most = fmax(fabs(diagonal.re), fabs(diagonal.im));
+        const int power = most > 0 && most < R(INFINITY) ? ilogb(most) : 0;
+        const R re = scalbn(diagonal.re, -power), im = scalbn(diagonal.im, -power);
+        const R size = hypot(re, im);
+        phase = {re / size, im / size};
+        logabs = R(log(size) + power * 0.69314718055994531);
     } else {
-        size = fabs(diagonal);
-        phase = diagonal / size;
+        phase = diagonal / fabs(diagonal);
+        logabs = log(fabs(diagonal));
     }
-    logabs = log(size);
     BL_UNROLL
     for (int step = 1; step < L; step *= 2) {
         logabs += __shfl_xor_sync(WARP, logabs, step);
@@ -81,10 +85,12 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     const TinyProblem<T> p(g, number);
     Row<T, N> r;
     load_row(r.a, p.a + group.row, p.lda, p.n, group.row < p.n);
-    eliminate<LARGEST, false>(group, r, p.n, p.n, g.items ? N : g.n);
+    T *copy = (T *)copies[threadIdx.x / 32];
+    constexpr bool WINDOWED = too_long<T, N>(0);
+    eliminate<LARGEST, false, WINDOWED>(group, r, p.n, p.n, g.items ? N : g.n,
+                                        done_row<T, N, WINDOWED>(group.row));
     const bool again = group.ballot(r.again && p.there) != 0;
     put_determinant(g, p.item, group, r.diagonal, r.odd, r.info, p.there && !again);
-    T *copy = (T *)copies[threadIdx.x / 32];
     for_groups<L>(again, number, [&](int64_t i) { gedet_again<T>(g, i, copy); });
 }
 

@@ -20,8 +20,7 @@ namespace bl
  * bank. */
 template <class T, int N>
 struct Board {
-    static constexpr int UNIT = 16 / sizeof(T);
-    static constexpr int PITCH = (N / UNIT | 1) * UNIT;
+    static constexpr int UNIT = Pitch<T, N>::UNIT, PITCH = Pitch<T, N>::VALUE;
     static constexpr int SIZE = ((N * PITCH / UNIT) | 1) * UNIT;
     static_assert(N % 4 == 0, "rows are whole units");
     T *p;
@@ -183,7 +182,10 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     {
         Row<T, N> r;
         load_row(r.a, p.a + group.row, p.lda, n, inside);
-        eliminate<LARGEST, false>(group, r, n, n, steps);
+        constexpr bool WINDOWED = too_long<T, N>(N * N * 16 * int(sizeof(T)) / 8 *
+                                                 (Traits<T>::complex ? 4 : 1));
+        eliminate<LARGEST, false, WINDOWED>(group, r, n, n, steps,
+                                            board.p + group.row * board.PITCH);
         again = group.ballot(r.again) != 0;
         info = r.info;
         source = r.source;

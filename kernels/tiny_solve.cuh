@@ -100,7 +100,8 @@ __device__ __forceinline__ bool solve_upper(const Group<L> &group, const Row<T, 
         b = sub(b, mul(u, x));
     }
     T guess = divisor.quotient(b);
-    b = div(b, divisor.d);
+    if (!is_zero(b)) /* netlib leaves a zero alone */
+        b = div(b, divisor.d);
     Finite<T> finite;
     finite.add(b, 0);
     return (same(guess, b) && finite) || r.position < 0;
@@ -128,7 +129,7 @@ BL_CALL void gesv_again(const TinyArguments &g, int64_t number)
 }
 
 /* GESV. A group owns a matrix, a lane a row of it and of the right-hand sides; the first
- * one is eliminated along with the matrix. No shared memory. */
+ * one is eliminated along with the matrix. Shared memory: as in tiny_factor. */
 template <class T, int N, int WARPS, int BLOCKS>
 __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     tiny_gesv(const __grid_constant__ TinyArguments g)
@@ -143,7 +144,9 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
     Row<T, N> r;
     load_row(r.a, p.a + group.row, p.lda, n, inside);
     r.b = inside && g.nrhs > 0 ? b[group.row] : from_real<T>(0);
-    eliminate<LARGEST, true>(group, r, n, n, steps);
+    constexpr bool WINDOWED = too_long<T, N>(N * N * (Traits<T>::complex ? 64 : 24));
+    eliminate<LARGEST, true, WINDOWED>(group, r, n, n, steps,
+                                       done_row<T, N, WINDOWED>(group.row));
     const bool again = group.ballot(r.again && p.there) != 0;
     const bool mine = p.there && !again;
     __syncwarp();
