@@ -14,14 +14,14 @@
 namespace bl
 {
 
-/* The factors of a group's matrix in shared memory, by rows, the pivots' reciprocals on
- * the diagonal. Rows are an odd number of 16-byte units apart, and so are matrices, so
- * that neither the rows of the writing lanes nor the groups of the reading ones meet in a
- * bank. */
+/* The factors of a group's matrix in shared memory, by rows (one a lane, though the last
+ * may not be used), the pivots' reciprocals on the diagonal. Rows are an odd number of
+ * 16-byte units apart, and so are matrices, so that neither the rows of the writing lanes
+ * nor the groups of the reading ones meet in a bank. */
 template <class T, int N>
 struct Board {
     static constexpr int UNIT = Pitch<T, N>::UNIT, PITCH = Pitch<T, N>::VALUE;
-    static constexpr int SIZE = ((N * PITCH / UNIT) | 1) * UNIT;
+    static constexpr int SIZE = ((lanes_for(N) * PITCH / UNIT) | 1) * UNIT;
     static_assert(N % 4 == 0, "rows are whole units");
     T *p;
 

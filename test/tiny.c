@@ -21,7 +21,7 @@
 enum { MOST = 32, GAP = 5, GUARD = -99, CLASSES = CLASS_INDEFINITE };
 
 static const struct bl_engine *engine;
-static int64_t wanted = 20000; /* matrices a precision */
+static int64_t wanted = 1000; /* matrices a precision */
 
 /* ---- memory that a batch lies in, here and on the device ---- */
 
