@@ -17,6 +17,16 @@ namespace bl
 
 constexpr unsigned WARP = ~0u;
 
+/* At most so many blocks does a multiprocessor take, and a compiler a wish for. */
+#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ == 800 ||                                    \
+    (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200)
+constexpr int MOST_BLOCKS = 32;
+#else
+constexpr int MOST_BLOCKS = 16;
+#endif
+#define BL_TINY_BOUNDS(WARPS, BLOCKS)                                                    \
+    __launch_bounds__(32 * WARPS, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_BLOCKS)
+
 /* Lanes a matrix of order n <= 32 gets. */
 __host__ __device__ constexpr int lanes_for(int n)
 {

@@ -75,7 +75,7 @@ BL_CALL void gedet_again(const TinyArguments &g, int64_t number, T *copy)
 
 /* A group owns a matrix, a lane a row. Shared memory: a copy of a matrix a warp. */
 template <class T, int N, int WARPS, int BLOCKS>
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+__global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     tiny_gedet(const __grid_constant__ TinyArguments g)
 {
     constexpr int L = lanes_for(N);

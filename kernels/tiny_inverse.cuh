@@ -165,7 +165,7 @@ BL_CALL void getri_again(const TinyArguments &g, int64_t number)
 /* GEINV. A group owns a matrix, a lane a row of it, then a row of the inverse. Shared
  * memory: the factors of each group. Singular: the factors are left in X. */
 template <class T, int N, int WARPS, int BLOCKS>
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+__global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     tiny_geinv(const __grid_constant__ TinyArguments g)
 {
     constexpr int L = lanes_for(N);
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 /* GETRI and GETRI_OOP (in place, X is A). As tiny_geinv from the factors on. Singular: X
  * is not written. */
 template <class T, int N, int WARPS, int BLOCKS>
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+__global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     tiny_getri(const __grid_constant__ TinyArguments g)
 {
     constexpr int L = lanes_for(N);

@@ -276,7 +276,7 @@ BL_CALL void factor_again(const TinyArguments &g, int64_t number)
 /* A group of L lanes owns a matrix, a lane a row; a warp owns 32 / L matrices. Shared
  * memory: of the longest, the columns that are done. */
 template <class T, int N, int WARPS, int BLOCKS, Rule RULE>
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+__global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     tiny_factor(const __grid_constant__ TinyArguments g)
 {
     constexpr int L = lanes_for(N);

@@ -131,7 +131,7 @@ BL_CALL void gesv_again(const TinyArguments &g, int64_t number)
 /* GESV. A group owns a matrix, a lane a row of it and of the right-hand sides; the first
  * one is eliminated along with the matrix. Shared memory: as in tiny_factor. */
 template <class T, int N, int WARPS, int BLOCKS>
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+__global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     tiny_gesv(const __grid_constant__ TinyArguments g)
 {
     constexpr int L = lanes_for(N);
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 /* GETRS('N'). A group owns TINY_COLUMNS columns of a problem's right-hand sides: blockIdx
  * counts groups of problems first, then columns. No shared memory. */
 template <class T, int N, int WARPS, int BLOCKS>
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+__global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     tiny_getrs(const __grid_constant__ TinyArguments g)
 {
     constexpr int L = lanes_for(N);
