@@ -1,10 +1,11 @@
 /* The pieces of level 1 to 3 BLAS that the LAPACK algorithms are made of, for a team.
  *
- * Used by lu.cuh, inverse.cuh and cholesky.cuh. Each function gives every element the
- * reference BLAS's operations in its order, including where it skips a zero factor and
- * where it does not; which thread does them is free, and blocking is too as long as an
- * element takes its products one by one. None of them meets at its end: the caller does,
- * when what follows reads another thread's result. Only the variants in use are here.
+ * Used by lu.cuh, plain.cuh, determinant.cuh, inverse.cuh and cholesky.cuh. Each function
+ * gives every element the reference BLAS's operations in its order, including where it
+ * skips a zero factor and where it does not; which thread does them is free, and blocking
+ * is too as long as an element takes its products one by one. None of them meets at its
+ * end: the caller does, when what follows reads another thread's result. Only the
+ * variants in use are here.
  */
 #ifndef BL_BLAS_CUH
 #define BL_BLAS_CUH
@@ -25,7 +26,7 @@ BL_HD int64_t least(int64_t x, int64_t y)
 
 /* IPIV of one problem, from row `base` on, as 0-based rows counted from there. */
 struct Pivots {
-    void *p;
+    void *p;  /* NULL: nothing is interchanged */
     int size; /* bytes of an element */
     int64_t base;
 
@@ -313,6 +314,7 @@ struct Triangle {
     bool upper;
     char op; /* 'N', 'T', 'C' */
     bool unit;
+    bool skip = true; /* leave out products with a zero of B where xTRSM does */
 
     /* Element (i, k) of op(A). */
     BL_HD T at(int64_t i, int64_t k) const
@@ -322,7 +324,7 @@ struct Triangle {
     }
     BL_HD Triangle from(int64_t k) const
     {
-        return {a + k + k * lda, lda, upper, op, unit};
+        return {a + k + k * lda, lda, upper, op, unit, skip};
     }
 };
 
@@ -333,7 +335,7 @@ BL_CALL void solve_left_block(const Team &team, const Triangle<T> &t, bool rever
                               int nb, T *b, int64_t ldb, int64_t n)
 {
     constexpr int ROWS = NB / LANES;
-    const bool skip = t.op == 'N';
+    const bool skip = t.skip && t.op == 'N';
     const int lane = team.lane();
     for (int64_t j = team.warp(); j < n; j += team.warps()) {
         T *column = b + j * ldb;
@@ -443,7 +445,7 @@ BL_CALL void solve_left(Team &team, const Triangle<T> &t, int64_t m, T *b, int64
         const T *a = t.op == 'N' ? t.a + to + row * t.lda : t.a + row + to * t.lda;
         Update<T> u = {SUB,   rest, n,       nb,  one<T>(), t.op, a,
                        t.lda, 'N',  b + row, ldb, b + to,   ldb};
-        u.skip = t.op == 'N';
+        u.skip = t.skip && t.op == 'N';
         u.reverse = !forward;
         update(team, u);
     }
@@ -473,12 +475,24 @@ BL_CALL void solve_right(const Team &team, const Triangle<T> &t, T alpha, int64_
         }
 }
 
+/* xLACPY: X := A, both m x n and not overlapping. A warp copies a column. */
+template <class T>
+BL_HD void copy(const Team &team, int64_t m, int64_t n, const T *a, int64_t lda, T *x,
+                int64_t ldx)
+{
+    for (int64_t j = team.warp(); j < n; j += team.warps())
+        for (int64_t i = team.lane(); i < m; i += LANES)
+            x[i + j * ldx] = a[i + j * lda];
+}
+
 /* xLASWP: interchange row k of B with row pivots(k), k = k1 .. k2-1, or backwards. A
  * thread owns a column. */
 template <class T>
 BL_CALL void interchange(const Team &team, const Pivots &pivots, int64_t k1, int64_t k2,
                          T *b, int64_t ldb, int64_t n, bool backwards = false)
 {
+    if (!pivots.p)
+        return;
     for (int64_t j = team.rank(); j < n; j += team.size()) {
         T *column = b + j * ldb;
         for (int64_t s = k1; s < k2; s++) {

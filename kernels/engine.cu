@@ -2,7 +2,7 @@
  *
  * Called by the shim alone, from any thread. It decides how many threads and blocks a
  * matrix gets, from the shape, the batch and the card's number of multiprocessors only,
- * and starts the kernels of lu.cu, inverse.cu and cholesky.cu. It must leave the calling
+ * and starts the kernels of the other .cu files. It must leave the calling
  * thread as it found it: every function pushes the device's primary context and pops it
  * again, relaxes stream capture for its own calls, and takes its errors out of the
  * runtime, which is linked statically and thus not the program's.
@@ -13,13 +13,14 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include "kernel.cuh"
+#include "mid.h"
 
 namespace bl
 {
 
 #define R_SDCZ(name, NAME, nargs, args) const void *kernel_##name(int precision);
+#define E_SDCZ(name, NAME, args) const void *kernel_##name(int precision);
 #include "../src/routines.def"
-#undef R_SDCZ
 
 namespace
 {
@@ -28,8 +29,8 @@ using Kernel = const void *(*)(int precision);
 
 const Kernel kernels[BL_ROUTINES] = {
 #define R_SDCZ(name, NAME, nargs, args) kernel_##name,
+#define E_SDCZ(name, NAME, args) kernel_##name,
 #include "../src/routines.def"
-#undef R_SDCZ
 };
 
 /* Set once by open(), before any other function is called. */
@@ -44,8 +45,9 @@ struct {
     CUdevice handle;
     unsigned long long identity; /* of the context, as the driver counts them */
     int ordinal;
-    int processors;   /* multiprocessors */
-    bool cooperative; /* whether the blocks of a launch can wait for each other */
+    int processors;     /* multiprocessors */
+    bool cooperative;   /* whether the blocks of a launch can wait for each other */
+    cudaMemPool_t pool; /* what queue_alloc takes from; NULL: the device has none */
 } device;
 
 /* What an error means for the shim. */
@@ -171,6 +173,25 @@ enum bl_status refuse(char *why, size_t len, const char *what, const char *detai
     return BL_UNSUPPORTED;
 }
 
+/* A pool of our own, so that what the program does with its device's default one is no
+ * matter, and the other way round. It keeps what is given back to it. */
+cudaMemPool_t open_pool(int ordinal)
+{
+    int supported = 0;
+    cudaMemPool_t pool = nullptr;
+    cudaMemPoolProps properties = {};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = ordinal;
+    if (settle(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported,
+                                      ordinal)) != BL_OK ||
+        !supported || settle(cudaMemPoolCreate(&pool, &properties)) != BL_OK)
+        return nullptr;
+    uint64_t all = UINT64_MAX;
+    settle(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
+    return pool;
+}
+
 enum bl_status open_device(int ordinal, struct bl_device *out, char *why, size_t len)
 {
     int count = 0;
@@ -217,6 +238,7 @@ enum bl_status open_device(int ordinal, struct bl_device *out, char *why, size_t
         return refuse(why, len, "device properties", cudaGetErrorString(error));
     device.processors = properties.multiProcessorCount;
     device.cooperative = properties.cooperativeLaunch != 0;
+    device.pool = open_pool(ordinal);
     memset(out, 0, sizeof *out);
     snprintf(out->name, sizeof out->name, "%.127s", properties.name);
     out->ordinal = ordinal;
@@ -299,6 +321,97 @@ enum bl_status wait_for(void *queue)
     BL_VISIT(cudaStreamSynchronize((cudaStream_t)queue));
 }
 
+enum bl_status queue_alloc(void *queue, size_t bytes, void **p)
+{
+    if (!device.pool)
+        return BL_UNSUPPORTED;
+    BL_VISIT(cudaMallocFromPoolAsync(p, bytes > 0 ? bytes : 1, device.pool,
+                                     (cudaStream_t)queue));
+}
+
+enum bl_status queue_free(void *queue, void *p)
+{
+    BL_VISIT(cudaFreeAsync(p, (cudaStream_t)queue));
+}
+
+/* The pool keeps what it once got. The wait makes it free for every stream at once. */
+enum bl_status reserve(size_t bytes)
+{
+    void *queue = nullptr, *p = nullptr;
+    enum bl_status status = queue_open(&queue);
+    if (status != BL_OK)
+        return status;
+    status = queue_alloc(queue, bytes, &p);
+    if (status == BL_OK)
+        status = queue_free(queue, p);
+    if (status == BL_OK)
+        status = wait_for(queue);
+    enum bl_status closed = queue_close(queue);
+    return status != BL_OK ? status : closed;
+}
+
+/* Memory whose queue_free still waits its turn counts as in use. */
+enum bl_status release()
+{
+    if (!device.pool)
+        return BL_OK;
+    BL_VISIT(cudaMemPoolTrimTo(device.pool, 0));
+}
+
+/* What put() sends travels as the parameter of a kernel: it is copied at once, needs no
+ * pinned memory, and a graph keeps its own copy. The two sizes fit the limits of a
+ * kernel's parameters, 4 KiB for the cheaper kind of launch and 32 KiB - 4 in all. */
+template <size_t BYTES>
+struct Parcel {
+    uint64_t word[BYTES / sizeof(uint64_t)];
+};
+constexpr size_t SMALL_PARCEL = 4000, LARGE_PARCEL = 32000;
+
+/* One block. A thread writes every (number of threads)-th word, or byte where `to` is not
+ * aligned, and the rest by bytes. */
+template <size_t BYTES>
+__global__ void deliver(char *to, size_t bytes,
+                        const __grid_constant__ Parcel<BYTES> parcel)
+{
+    const size_t words = (size_t)to % sizeof(uint64_t) ? 0 : bytes / sizeof(uint64_t);
+    const char *from = (const char *)parcel.word;
+    for (size_t i = threadIdx.x; i < words; i += blockDim.x)
+        ((uint64_t *)to)[i] = parcel.word[i];
+    for (size_t i = words * sizeof(uint64_t) + threadIdx.x; i < bytes; i += blockDim.x)
+        to[i] = from[i];
+}
+
+template <size_t BYTES>
+cudaError_t send(char *to, const char *from, size_t bytes, cudaStream_t stream)
+{
+    Parcel<BYTES> parcel;
+    memcpy(parcel.word, from, bytes);
+    void *parameters[] = {&to, &bytes, &parcel};
+    return cudaLaunchKernel((const void *)deliver<BYTES>, dim3(1), dim3(THREADS),
+                            parameters, 0, stream);
+}
+
+enum bl_status put(void *queue, void *d, const void *h, size_t bytes)
+{
+    Visit visit;
+    if (!visit)
+        return BL_LOST;
+    enum bl_status status = BL_OK;
+    char *to = (char *)d;
+    const char *from = (const char *)h;
+    while (bytes > 0 && status == BL_OK) {
+        bool small = bytes <= SMALL_PARCEL;
+        size_t size = small || bytes < LARGE_PARCEL ? bytes : LARGE_PARCEL;
+        status =
+            settle((small ? send<SMALL_PARCEL>
+                          : send<LARGE_PARCEL>)(to, from, size, (cudaStream_t)queue));
+        to += size;
+        from += size;
+        bytes -= size;
+    }
+    return status;
+}
+
 enum bl_status memory_kind(const void *p, enum bl_memory *kind)
 {
     cudaPointerAttributes attributes;
@@ -339,6 +452,9 @@ size_t aligned(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
+/* Bytes of work space from which on they are weighed against speed. */
+constexpr size_t WORK_LIMIT = size_t(1) << 30;
+
 /* How a job is launched. Depends on the job and the card alone: workspace() and run()
  * must agree. */
 struct Plan {
@@ -349,7 +465,8 @@ struct Plan {
     size_t work_bytes;    /* a team */
 };
 
-/* Blocks that one matrix can keep busy: the 64 x 64 tiles of its widest step. */
+/* Blocks that one matrix can keep busy: the 64 x 64 tiles of its widest step. Of a batch
+ * of different shapes the largest counts. */
 int64_t useful_blocks(const struct bl_job *job)
 {
     int64_t rows = (job->m + NB - 1) / NB, columns = (job->n + NB - 1) / NB;
@@ -359,16 +476,53 @@ int64_t useful_blocks(const struct bl_job *job)
         return 1;
     switch (job->routine) {
     case BL_GETRF:
+    case BL_GETRFNP:
+    case BL_GETRFSP:
     case BL_GESV:
+    case BL_GEINV:
+    case BL_GEDET:
         return rows * at_least(columns, sides);
     default: /* a block of columns, or the right-hand sides, at a time */
         return columns * at_least(sides, 1);
     }
 }
 
-Plan plan_of(const struct bl_job *job)
+/* Bytes of work space that a team needs: see the routines' comments. */
+size_t work_bytes(const struct bl_job *job)
 {
     static const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
+    const size_t pivots = job->n * sizeof(int64_t);
+    const int64_t n = job->n;
+    size_t elements = 0, others = 0;
+    switch (job->routine) {
+    case BL_GETRI:
+        elements = work_elements(n, job->block);
+        break;
+    case BL_POTRI:
+        elements = work_elements(n, 0);
+        break;
+    case BL_GETRI_OOP:
+        elements = work_elements(n, NB);
+        break;
+    case BL_GEINV:
+        elements = work_elements(n, NB);
+        others = pivots;
+        break;
+    case BL_GEDET:
+        elements = n * n;
+        others = pivots;
+        break;
+    case BL_GETRFSP: /* reals would be enough */
+        elements = job->m;
+        break;
+    default:
+        break;
+    }
+    return aligned(others + elements * element[job->precision]);
+}
+
+Plan plan_of(const struct bl_job *job)
+{
     Plan plan = {};
     int64_t largest = at_least(at_least(job->m, job->n), job->nrhs);
     plan.threads = largest <= 16   ? 32
@@ -384,12 +538,21 @@ Plan plan_of(const struct bl_job *job)
     } else {
         plan.teams = at_most(job->batch, int64_t(device.processors) * 512 / plan.threads);
     }
-    if (job->routine == BL_GETRI)
-        plan.work_bytes =
-            aligned(work_elements(job->n, job->block) * element[job->precision]);
-    else if (job->routine == BL_POTRI)
-        plan.work_bytes = aligned(work_elements(job->n, 0) * element[job->precision]);
+    plan.work_bytes = work_bytes(job);
+    /* Matrices in the work space: no more than the card needs to be busy. */
+    if (job->routine == BL_GEDET && plan.teams * plan.work_bytes > WORK_LIMIT)
+        plan.teams = at_most(plan.teams, device.processors);
     return plan;
+}
+
+/* Powers of two of the larger side: the thread counts of plan_of change with some of
+ * them, and no block does more than eight times another's work. */
+int bucket(const struct bl_job *, int64_t m, int64_t n)
+{
+    int b = 0;
+    while (b < BL_BUCKETS - 1 && (int64_t(1) << b) < at_least(m, n))
+        b++;
+    return b;
 }
 
 size_t workspace(const struct bl_job *job)
@@ -400,12 +563,18 @@ size_t workspace(const struct bl_job *job)
 
 cudaError_t launch(const struct bl_job *job, cudaStream_t stream)
 {
+    if (mid_takes(job))
+        return mid_launch(job, stream);
     Plan plan = plan_of(job);
     Arguments g = {};
     g.a = job->a;
     g.b = job->b;
+    g.x = job->x;
     g.ipiv = job->ipiv;
     g.info = job->info;
+    g.phase = job->phase;
+    g.logabs = job->logabs;
+    g.items = job->items;
     g.m = job->m;
     g.n = job->n;
     g.nrhs = job->nrhs;
@@ -463,6 +632,9 @@ extern "C" __attribute__((visibility("default"))) const struct bl_engine bl_engi
     bl::device_alloc, bl::device_free,
     bl::host_alloc,   bl::host_free,
     bl::copy_in,      bl::copy_out,
-    bl::workspace,    bl::run,
+    bl::workspace,    bl::queue_alloc,
+    bl::queue_free,   bl::reserve,
+    bl::release,      bl::put,
+    bl::bucket,       bl::run,
     bl::wait_for,     bl::memory_kind,
 };

@@ -1,4 +1,4 @@
-/* Inverses of triangles, and GETRI.
+/* Inverses of triangles, and GETRI, GETRI_OOP, GEINV.
  *
  * Called by the kernels of inverse.cu and cholesky.cu (POTRI begins with the inverse of
  * its factor) and by test/host_kernels.cc. netlib forms most of this in place, column by
@@ -8,7 +8,7 @@
 #ifndef BL_INVERSE_CUH
 #define BL_INVERSE_CUH
 
-#include "problem.cuh"
+#include "lu.cuh"
 
 namespace bl
 {
@@ -175,6 +175,37 @@ template <class T>
 BL_HD int64_t getri(Team &team, const Problem<T> &p)
 {
     return lu_invert(team, p.n, p.block, p.a, p.lda, p.pivots, p.work);
+}
+
+/* X is A itself or apart from it. */
+template <class T>
+BL_HD void copy_to_inverse(Team &team, const Problem<T> &p)
+{
+    if (p.x != p.a)
+        copy(team, p.n, p.n, p.a, p.lda, p.x, p.ldx);
+    team.sync();
+}
+
+/* X := the inverse of A, whose factors A holds: GETRI with all the work space it asks
+ * for. INFO > 0: X holds the factors too. */
+template <class T>
+BL_HD int64_t getri_oop(Team &team, const Problem<T> &p)
+{
+    copy_to_inverse(team, p);
+    return lu_invert(team, p.n, NB, p.x, p.ldx, p.pivots, p.work);
+}
+
+/* X := the inverse of A, GETRF and GETRI in one. The work space holds IPIV, then GETRI's.
+ * INFO > 0: X holds the factors. */
+template <class T>
+BL_HD int64_t geinv(Team &team, const Problem<T> &p)
+{
+    Pivots pivots = {p.work, sizeof(int64_t), 0};
+    copy_to_inverse(team, p);
+    int64_t info = lu_factor(team, p.n, p.n, p.x, p.ldx, pivots);
+    if (info == 0)
+        info = lu_invert(team, p.n, NB, p.x, p.ldx, pivots, behind_pivots(p));
+    return info;
 }
 
 } // namespace bl

@@ -1,6 +1,6 @@
 /* From a job to the algorithms: the one kernel that every routine is an instance of.
  *
- * lu.cu, inverse.cu and cholesky.cu instantiate it with BL_KERNEL, which also defines
+ * The other .cu files instantiate it with BL_KERNEL, which also defines
  * kernel_NAME(precision) for the table in engine.cu. Nothing is decided here: engine.cu
  * chooses how many threads and blocks a matrix gets.
  */
@@ -17,7 +17,8 @@ namespace bl
 constexpr int THREADS = 256;
 
 struct Arguments {
-    struct bl_operand a, b, ipiv, info;
+    struct bl_operand a, b, x, ipiv, info, phase, logabs;
+    const struct bl_item *items;
     int64_t m, n, nrhs, block, batch;
     char uplo, trans, exact;
     int int_size;
@@ -34,7 +35,8 @@ __device__ __forceinline__ void *operand_at(const struct bl_operand &x, int64_t 
     return x.array ? x.array[item] : (char *)x.p + item * x.stride * element;
 }
 
-/* A team of `blocks` thread blocks takes every (number of teams)-th problem. */
+/* A team of `blocks` thread blocks takes every (number of teams)-th problem. Of an empty
+ * matrix INFO is 0 and the determinant 1. */
 template <class T, int64_t (*routine)(Team &, const Problem<T> &)>
 __global__ void __launch_bounds__(THREADS) solve_batch(const Arguments g)
 {
@@ -46,22 +48,35 @@ __global__ void __launch_bounds__(THREADS) solve_batch(const Arguments g)
     team.blocks = g.blocks;
     team.control = (Control *)(g.control + index * g.control_bytes);
     team.exact = g.exact;
-    for (int64_t item = index; item < g.batch; item += teams) {
-        Problem<T> p = {g.m,
-                        g.n,
+    for (int64_t turn = index; turn < g.batch; turn += teams) {
+        struct bl_item item = {turn, g.m, g.n, g.a.ld, g.x.ld};
+        if (g.items)
+            item = g.items[turn];
+        Problem<T> p = {item.m,
+                        item.n,
                         g.nrhs,
                         g.block,
                         g.uplo,
                         g.trans,
-                        (T *)operand_at(g.a, item, sizeof(T)),
-                        g.a.ld,
-                        (T *)operand_at(g.b, item, sizeof(T)),
+                        (T *)operand_at(g.a, item.index, sizeof(T)),
+                        item.lda,
+                        (T *)operand_at(g.b, item.index, sizeof(T)),
                         g.b.ld,
-                        {operand_at(g.ipiv, item, g.int_size), g.int_size, 0},
-                        (T *)(g.work + index * g.work_bytes)};
-        int64_t info = routine(team, p);
+                        {operand_at(g.ipiv, item.index, g.int_size), g.int_size, 0},
+                        (T *)(g.work + index * g.work_bytes),
+                        (T *)operand_at(g.x, item.index, sizeof(T)),
+                        item.ldx,
+                        (T *)operand_at(g.phase, item.index, sizeof(T)),
+                        (Real<T> *)operand_at(g.logabs, item.index, sizeof(Real<T>))};
+        int64_t info = 0;
+        if (p.m > 0 && p.n > 0) {
+            info = routine(team, p);
+        } else if (p.phase && team.rank() == 0) {
+            *p.phase = one<T>();
+            *p.logabs = 0;
+        }
         if (team.rank() == 0) {
-            void *to = operand_at(g.info, item, g.int_size);
+            void *to = operand_at(g.info, item.index, g.int_size);
             if (g.int_size == 4)
                 *(int32_t *)to = int32_t(info);
             else

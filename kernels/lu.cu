@@ -1,4 +1,4 @@
-/* The kernels of getrf, getrs and gesv, for the table in engine.cu. */
+/* The kernels of getrf, getrs, getrsnp and gesv, for the table in engine.cu. */
 #include "lu.cuh"
 #include "kernel.cuh"
 
@@ -6,5 +6,6 @@ namespace bl
 {
 BL_KERNEL(getrf)
 BL_KERNEL(getrs)
+BL_KERNEL(getrsnp)
 BL_KERNEL(gesv)
 } // namespace bl

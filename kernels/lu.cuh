@@ -1,4 +1,5 @@
-/* LU factorisation with partial pivoting and what is solved with it: GETRF, GETRS, GESV.
+/* LU factorisation with partial pivoting and what is solved with it: GETRF, GETRS, GESV,
+ * and GETRSNP, the solver of factors that were never interchanged.
  *
  * Called by the kernels of lu.cu and by test/host_kernels.cc. The structure is netlib's:
  * blocks of 64 columns, each factored by halves down to single columns. It decides which
@@ -13,25 +14,14 @@
 namespace bl
 {
 
-/* xGETRF2 on a single column of m rows: find the pivot, swap, divide. `pivots` begins at
- * the column. True when the pivot is zero. Meets at its end. */
+/* The end of xGETRF2 on a column of m rows: row p changes places with row 0, the others
+ * are divided by it. True when it is zero, and then nothing is written. Meets at its end.
+ */
 template <class T>
-BL_CALL bool lu_column(Team &team, int64_t m, T *a, const Pivots &pivots)
+BL_HD bool lu_divide(Team &team, int64_t m, T *a, int64_t p)
 {
-    Best mine = {-1, INT64_MAX};
-    for (int64_t i = team.rank(); i < m; i += team.size()) {
-        double value = abs1(a[i]);
-        if (value > mine.value)
-            mine = {value, i};
-    }
-    int64_t p = team.best(mine).index;
-    T top = a[0];
-    if (abs1(top) != abs1(top))
-        p = 0; /* IxAMAX begins with element 1: a NaN there is never beaten */
-    T pivot = a[p];
+    const T top = a[0], pivot = a[p];
     team.sync(); /* both have been read by everyone */
-    if (team.rank() == 0)
-        pivots.set(0, p);
     const bool zero = is_zero(pivot);
     if (!zero) {
         const bool multiply = reaches_sfmin(pivot);
@@ -50,6 +40,25 @@ BL_CALL bool lu_column(Team &team, int64_t m, T *a, const Pivots &pivots)
     }
     team.sync();
     return zero;
+}
+
+/* xGETRF2 on a single column of m rows: find the pivot, swap, divide. `pivots` begins at
+ * the column. True when the pivot is zero. Meets at its end. */
+template <class T>
+BL_CALL bool lu_column(Team &team, int64_t m, T *a, const Pivots &pivots)
+{
+    Best mine = {-1, INT64_MAX};
+    for (int64_t i = team.rank(); i < m; i += team.size()) {
+        double value = abs1(a[i]);
+        if (value > mine.value)
+            mine = {value, i};
+    }
+    int64_t p = team.best(mine).index;
+    if (abs1(a[0]) != abs1(a[0]))
+        p = 0; /* IxAMAX begins with element 1: a NaN there is never beaten */
+    if (team.rank() == 0)
+        pivots.set(0, p);
+    return lu_divide(team, m, a, p);
 }
 
 /* xGETRF2: factor m x n with min(m, n) <= NB by halves. The recursion is kept on a stack
@@ -184,6 +193,13 @@ template <class T>
 BL_HD int64_t getrs(Team &team, const Problem<T> &p)
 {
     lu_solve(team, p.trans, p.n, p.nrhs, p.a, p.lda, p.pivots, p.b, p.ldb);
+    return 0;
+}
+
+template <class T>
+BL_HD int64_t getrsnp(Team &team, const Problem<T> &p)
+{
+    lu_solve(team, p.trans, p.n, p.nrhs, p.a, p.lda, Pivots{}, p.b, p.ldb);
     return 0;
 }
 

@@ -21,7 +21,11 @@ struct Problem {
     T *b;
     int64_t ldb;
     Pivots pivots;
-    T *work; /* the team's, work_elements() of it */
+    T *work; /* the team's, as much as work_bytes() in engine.cu says */
+    T *x = nullptr;
+    int64_t ldx = 0;
+    T *phase = nullptr;
+    Real<T> *logabs = nullptr;
 };
 
 /* Elements of work that getri and potri need a team: xTRTRI's product that can not be
@@ -32,6 +36,13 @@ static inline int64_t work_elements(int64_t n, int64_t block)
     if (block >= 2 && block < n && block > width)
         width = block;
     return n * width;
+}
+
+/* The work space behind n 64-bit pivots, with which geinv and gedet begin it. */
+template <class T>
+BL_HD T *behind_pivots(const Problem<T> &p)
+{
+    return (T *)((int64_t *)p.work + p.n);
 }
 
 } // namespace bl

@@ -2,8 +2,10 @@
  * faults on order. It answers the same ABI as the CUDA engine, so everything between a
  * program's call and the device is tested on any machine.
  *
- * Copies and runs are only recorded; wait() performs them. A shim that reads a slot, or
- * fills it again, before it has waited is found out. Freed memory is poisoned.
+ * Copies, runs and queue_free are only recorded; wait() performs them. A shim that reads
+ * a slot, or fills it again, before it has waited is found out. Freed memory is poisoned.
+ * The NULL queue is one queue for all threads. What lies in a live block of device memory
+ * is device memory, and so on; all else is pageable.
  *
  * Tests order faults through mock_set(), which they find with dlsym. BL_MOCK_OPEN_MS
  * makes the start-up take so long.
@@ -17,6 +19,7 @@
 
 #include "arguments.h"
 #include "bl.h"
+#include "host_lu.h"
 #include "mock_engine.h"
 
 /* ---- faults on order and counts ---- */
@@ -59,7 +62,8 @@ static enum bl_status step(enum mock_step s)
 
 /* ---- netlib ---- */
 
-static bl_fn *routines[BL_IDS];
+enum { LAPACK_IDS = BL_LAPACK_ROUTINES * BL_PRECISIONS };
+static bl_fn *routines[LAPACK_IDS];
 
 static bool load_netlib(char *why, size_t len)
 {
@@ -68,7 +72,7 @@ static bool load_netlib(char *why, size_t len)
         snprintf(why, len, "%s", dlerror());
         return false;
     }
-    for (unsigned id = 0; id < BL_IDS; id++) {
+    for (unsigned id = 0; id < LAPACK_IDS; id++) {
         char name[BL_SYMBOL_MAX];
         snprintf(name, sizeof name, "%c%s_", bl_prefix(id), bl_row(id)->name);
         void *symbol = dlsym(lapack, name);
@@ -86,67 +90,259 @@ static char *item(const struct bl_operand *o, int64_t i, size_t element)
     return o->array ? o->array[i] : (char *)o->p + (size_t)(i * o->stride) * element;
 }
 
-/* One problem through netlib. IPIV and INFO of 64-bit jobs go through 32-bit copies. */
+static int64_t call(enum bl_routine_id routine, enum bl_precision precision,
+                    struct arguments *x)
+{
+    unsigned id = bl_id(routine, precision);
+    pack_arguments(x, id);
+    bl_call_lapack(routines[id], x->count, x->v);
+    return x->info;
+}
+
+static void copy_matrix(int64_t n, size_t element, const char *a, int64_t lda, char *x,
+                        int64_t ldx)
+{
+    for (int64_t j = 0; j < n && x != a; j++)
+        memcpy(x + (size_t)(j * ldx) * element, a + (size_t)(j * lda) * element,
+               (size_t)n * element);
+}
+
+/* GETRI takes the block size that the job allows; the others take netlib's. */
+static int64_t getri_block(const struct bl_job *job)
+{
+    return job->routine == BL_GETRI ? bl_max(job->block, 1) : 64;
+}
+
+/* One problem through netlib, and through src/host_lu.c where netlib has nothing. IPIV
+ * and INFO of 64-bit jobs go through 32-bit copies. */
 static void solve(const struct bl_job *job, int64_t i)
 {
-    unsigned id = bl_id(job->routine, job->precision);
-    size_t element = bl_element(job->precision), integer = (size_t)job->int_size;
-    int64_t pivots = bl_min(job->m, job->n);
+    enum bl_routine_id r = job->routine;
+    enum bl_precision p = job->precision;
+    struct bl_item it = {i, job->m, job->n, job->a.ld, job->x.ld};
+    if (job->items)
+        it = job->items[i];
+    i = it.index;
+    size_t element = bl_element(p), integer = (size_t)job->int_size;
+    size_t real = p == BL_C || p == BL_Z ? element / 2 : element;
+    int64_t pivots = bl_min(it.m, it.n);
     int32_t *narrow = malloc(((size_t)pivots + 1) * sizeof *narrow);
     char *theirs = item(&job->ipiv, i, integer), *info = item(&job->info, i, integer);
-    if (bl_reads(job->routine, 'p'))
-        for (int64_t k = 0; k < pivots; k++)
-            narrow[k] =
-                integer == 8 ? (int32_t)((int64_t *)theirs)[k] : ((int32_t *)theirs)[k];
+    char *a = item(&job->a, i, element), *inverse = item(&job->x, i, element);
+    for (int64_t k = 0; k < pivots; k++)
+        narrow[k] = !bl_reads(r, 'p') ? (int32_t)k + 1
+                    : integer == 8    ? (int32_t)((int64_t *)theirs)[k]
+                                      : ((int32_t *)theirs)[k];
     struct arguments x = {
         .uplo = job->uplo,
         .trans = job->trans,
-        .m = (int32_t)job->m,
-        .n = (int32_t)job->n,
+        .m = (int32_t)it.m,
+        .n = (int32_t)it.n,
         .nrhs = (int32_t)job->nrhs,
-        .lda = (int32_t)job->a.ld,
+        .lda = (int32_t)it.lda,
         .ldb = (int32_t)job->b.ld,
-        .lwork = (int32_t)(job->block ? job->block * job->n : bl_max(1, job->n)),
-        .a = item(&job->a, i, element),
+        .lwork = (int32_t)bl_max(1, getri_block(job) * it.n),
+        .a = a,
         .b = item(&job->b, i, element),
         .ipiv = narrow,
         .work = job->work,
     };
-    pack_arguments(&x, id);
-    bl_call_lapack(routines[id], x.count, x.v);
-    for (int64_t k = 0; bl_writes(job->routine, 'p') && k < pivots; k++)
+    int64_t result;
+    switch (r) {
+    case BL_GETRFNP:
+        result = bl_host_getrfnp(p, it.m, it.n, a, it.lda);
+        break;
+    case BL_GETRFSP:
+        result = bl_host_getrfsp(p, it.m, it.n, a, it.lda, narrow, 4, job->work);
+        break;
+    case BL_GETRSNP:
+        result = call(BL_GETRS, p, &x);
+        break;
+    case BL_GETRI_OOP:
+    case BL_GEINV:
+        copy_matrix(it.n, element, a, it.lda, inverse, it.ldx);
+        x.a = inverse;
+        x.lda = (int32_t)it.ldx;
+        result = r == BL_GEINV ? call(BL_GETRF, p, &x) : 0;
+        if (result == 0)
+            result = call(BL_GETRI, p, &x);
+        break;
+    case BL_GEDET:
+        copy_matrix(it.n, element, a, it.lda, job->work, it.n);
+        x.a = job->work;
+        x.lda = (int32_t)bl_max(1, it.n);
+        result = call(BL_GETRF, p, &x);
+        bl_host_det(p, it.n, job->work, it.n, narrow, 4, item(&job->phase, i, element),
+                    item(&job->logabs, i, real));
+        break;
+    default:
+        result = call(r, p, &x);
+    }
+    for (int64_t k = 0; bl_writes(r, 'p') && k < pivots; k++)
         if (integer == 8)
             ((int64_t *)theirs)[k] = narrow[k];
         else
             ((int32_t *)theirs)[k] = narrow[k];
     if (integer == 8)
-        *(int64_t *)info = x.info;
+        *(int64_t *)info = result;
     else
-        *(int32_t *)info = x.info;
+        *(int32_t *)info = (int32_t)result;
     free(narrow);
+}
+
+static size_t workspace(const struct bl_job *job)
+{
+    size_t element = bl_element(job->precision);
+    switch (job->routine) {
+    case BL_GETRI:
+    case BL_GETRI_OOP:
+    case BL_GEINV:
+        return (size_t)(getri_block(job) * job->n) * element;
+    case BL_GEDET:
+        return (size_t)(job->n * job->n) * element;
+    case BL_GETRFSP:
+        return (size_t)job->m * element;
+    default:
+        return 0;
+    }
+}
+
+/* ---- memory ---- */
+
+#define POISON 0xa5
+#define HEADER 256 /* before a block, keeps the alignment */
+
+struct block {
+    struct block *next, **link; /* all live blocks */
+    enum bl_memory kind;
+    uint64_t bytes;
+};
+static struct block *blocks;
+
+static enum bl_status allocate(enum mock_step s, enum bl_memory kind, size_t bytes,
+                               void **p)
+{
+    enum bl_status status = step(s);
+    if (status != BL_OK)
+        return status;
+    bool device = kind == BL_MEMORY_DEVICE;
+    pthread_mutex_lock(&lock);
+    bool full = device && order.memory && counts.held + bytes > order.memory;
+    struct block *b =
+        full ? NULL : aligned_alloc(HEADER, HEADER + ((bytes + 255) & ~255ul));
+    if (b) {
+        *b = (struct block){blocks, &blocks, kind, bytes};
+        if (blocks)
+            blocks->link = &b->next;
+        blocks = b;
+        if (device)
+            counts.held += bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!b)
+        return BL_NOMEM;
+    *p = (char *)b + HEADER;
+    memset(*p, POISON, bytes);
+    return BL_OK;
+}
+
+static enum bl_status give_back(void *p)
+{
+    struct block *b = (struct block *)((char *)p - HEADER);
+    memset(p, POISON, b->bytes);
+    pthread_mutex_lock(&lock);
+    *b->link = b->next;
+    if (b->next)
+        b->next->link = b->link;
+    if (b->kind == BL_MEMORY_DEVICE)
+        counts.held -= b->bytes;
+    pthread_mutex_unlock(&lock);
+    free(b);
+    return BL_OK;
+}
+
+static enum bl_status device_alloc(size_t bytes, void **p)
+{
+    return allocate(MOCK_DEVICE_ALLOC, BL_MEMORY_DEVICE, bytes, p);
+}
+
+static enum bl_status host_alloc(size_t bytes, void **p)
+{
+    return allocate(MOCK_HOST_ALLOC, BL_MEMORY_PINNED, bytes, p);
+}
+
+static enum bl_status memory_kind(const void *p, enum bl_memory *kind)
+{
+    uintptr_t at = (uintptr_t)p;
+    *kind = BL_MEMORY_PAGEABLE;
+    pthread_mutex_lock(&lock);
+    for (const struct block *b = blocks; b; b = b->next) {
+        uintptr_t from = (uintptr_t)b + HEADER;
+        if (at >= from && at < from + b->bytes)
+            *kind = b->kind;
+    }
+    pthread_mutex_unlock(&lock);
+    return BL_OK;
 }
 
 /* ---- the queue ---- */
 
+enum action { COPY, RUN, FREE };
 struct task {
     struct task *next;
-    void *to;
+    enum action action;
+    void *to; /* FREE: what to free */
     const void *from;
+    void *own; /* put()'s copy of its source, or NULL */
     size_t bytes;
-    struct bl_job job; /* when to is NULL */
+    struct bl_job job;
 };
 struct queue {
     struct task *first, **last;
 };
+static struct queue null_queue = {NULL, &null_queue.first};
 
-static struct task *record(struct queue *q)
+static struct queue *queue_of(void *queue)
 {
-    struct task *t = calloc(1, sizeof *t);
+    return queue ? queue : &null_queue;
+}
+
+static void record(void *queue, const struct task *task)
+{
+    struct queue *q = queue_of(queue);
+    struct task *t = malloc(sizeof *t);
     if (!t)
         abort();
+    *t = *task;
+    t->next = NULL;
+    pthread_mutex_lock(&lock);
     *q->last = t;
     q->last = &t->next;
-    return t;
+    pthread_mutex_unlock(&lock);
+}
+
+/* What has been recorded, in its order; what is not performed gives its memory back all
+ * the same. */
+static void drain(void *queue, bool perform)
+{
+    struct queue *q = queue_of(queue);
+    pthread_mutex_lock(&lock);
+    struct task *t = q->first, *next;
+    q->first = NULL;
+    q->last = &q->first;
+    pthread_mutex_unlock(&lock);
+    for (; t; t = next) {
+        next = t->next;
+        if (t->action == FREE)
+            give_back(t->to);
+        else if (perform && t->action == COPY)
+            memcpy(t->to, t->from, t->bytes);
+        else if (perform)
+            for (int64_t i = 0; i < t->job.batch; i++)
+                solve(&t->job, i);
+        free(t->own);
+        free(t);
+    }
 }
 
 static enum bl_status queue_open(void **queue)
@@ -154,25 +350,10 @@ static enum bl_status queue_open(void **queue)
     enum bl_status status = step(MOCK_QUEUE);
     if (status != BL_OK)
         return status;
-    struct queue *q = calloc(1, sizeof *q);
-    q->last = &q->first;
+    struct queue *q = malloc(sizeof *q);
+    *q = (struct queue){NULL, &q->first};
     *queue = q;
     return BL_OK;
-}
-
-static void drain(struct queue *q, bool perform)
-{
-    while (q->first) {
-        struct task *t = q->first;
-        q->first = t->next;
-        if (perform && t->to)
-            memcpy(t->to, t->from, t->bytes);
-        else if (perform)
-            for (int64_t i = 0; i < t->job.batch; i++)
-                solve(&t->job, i);
-        free(t);
-    }
-    q->last = &q->first;
 }
 
 static enum bl_status queue_close(void *queue)
@@ -189,25 +370,77 @@ static enum bl_status wait_queue(void *queue)
     return status;
 }
 
-static enum bl_status copy(void *queue, void *to, const void *from, size_t bytes)
+static enum bl_status copy(void *queue, enum mock_step s, void *to, const void *from,
+                           size_t bytes)
 {
-    struct task *t = record(queue);
-    t->to = to;
-    t->from = from;
-    t->bytes = bytes;
-    return BL_OK;
+    enum bl_status status = step(s);
+    if (status == BL_OK)
+        record(queue, &(struct task){.to = to, .from = from, .bytes = bytes});
+    return status;
 }
 
 static enum bl_status copy_in(void *queue, void *d, const void *h, size_t bytes)
 {
-    enum bl_status status = step(MOCK_COPY_IN);
-    return status == BL_OK ? copy(queue, d, h, bytes) : status;
+    return copy(queue, MOCK_COPY_IN, d, h, bytes);
 }
 
 static enum bl_status copy_out(void *queue, void *h, const void *d, size_t bytes)
 {
-    enum bl_status status = step(MOCK_COPY_OUT);
-    return status == BL_OK ? copy(queue, h, d, bytes) : status;
+    return copy(queue, MOCK_COPY_OUT, h, d, bytes);
+}
+
+static enum bl_status put(void *queue, void *d, const void *h, size_t bytes)
+{
+    enum bl_status status = step(MOCK_PUT);
+    if (status != BL_OK)
+        return status;
+    void *own = malloc(bytes + 1);
+    memcpy(own, h, bytes);
+    record(queue, &(struct task){.to = d, .from = own, .own = own, .bytes = bytes});
+    return BL_OK;
+}
+
+static enum bl_status queue_alloc(void *queue, size_t bytes, void **p)
+{
+    (void)queue;
+    return allocate(MOCK_QUEUE_ALLOC, BL_MEMORY_DEVICE, bytes, p);
+}
+
+static enum bl_status queue_free(void *queue, void *p)
+{
+    record(queue, &(struct task){.action = FREE, .to = p});
+    return BL_OK;
+}
+
+static enum bl_status reserve(size_t bytes)
+{
+    void *p = NULL;
+    enum bl_status status = queue_alloc(NULL, bytes, &p);
+    if (status != BL_OK)
+        return status;
+    give_back(p);
+    pthread_mutex_lock(&lock);
+    counts.reserved = (uint64_t)bl_max((int64_t)counts.reserved, (int64_t)bytes);
+    pthread_mutex_unlock(&lock);
+    return BL_OK;
+}
+
+static enum bl_status release(void)
+{
+    pthread_mutex_lock(&lock);
+    counts.reserved = 0;
+    pthread_mutex_unlock(&lock);
+    return BL_OK;
+}
+
+/* Powers of two of the larger side, as the CUDA engine's. */
+static int bucket(const struct bl_job *job, int64_t m, int64_t n)
+{
+    (void)job;
+    int b = 0;
+    while (b < BL_BUCKETS - 1 && ((int64_t)1 << b) < bl_max(m, n))
+        b++;
+    return b;
 }
 
 static enum bl_status run(const struct bl_job *job, void *queue)
@@ -221,80 +454,8 @@ static enum bl_status run(const struct bl_job *job, void *queue)
     skip = order.lose_launch;
     pthread_mutex_unlock(&lock);
     if (!skip)
-        record(queue)->job = *job;
+        record(queue, &(struct task){.action = RUN, .job = *job});
     return BL_OK;
-}
-
-/* ---- memory ---- */
-
-#define POISON 0xa5
-#define HEADER 256 /* keeps the alignment; holds the size */
-
-static enum bl_status allocate(enum mock_step s, bool device, size_t bytes, void **p)
-{
-    enum bl_status status = step(s);
-    if (status != BL_OK)
-        return status;
-    pthread_mutex_lock(&lock);
-    bool full = device && order.memory && counts.held + bytes > order.memory;
-    if (!full && device)
-        counts.held += bytes;
-    pthread_mutex_unlock(&lock);
-    char *block = full ? NULL : aligned_alloc(HEADER, HEADER + ((bytes + 255) & ~255ul));
-    if (!block)
-        return BL_NOMEM;
-    *(uint64_t *)block = bytes;
-    memset(block + HEADER, POISON, bytes);
-    *p = block + HEADER;
-    return BL_OK;
-}
-
-static void release(void *p, bool device)
-{
-    char *block = (char *)p - HEADER;
-    uint64_t bytes = *(uint64_t *)block;
-    memset(p, POISON, bytes);
-    pthread_mutex_lock(&lock);
-    if (device)
-        counts.held -= bytes;
-    pthread_mutex_unlock(&lock);
-    free(block);
-}
-
-static enum bl_status device_alloc(size_t bytes, void **p)
-{
-    return allocate(MOCK_DEVICE_ALLOC, true, bytes, p);
-}
-
-static enum bl_status device_free(void *p)
-{
-    release(p, true);
-    return BL_OK;
-}
-
-static enum bl_status host_alloc(size_t bytes, void **p)
-{
-    return allocate(MOCK_HOST_ALLOC, false, bytes, p);
-}
-
-static enum bl_status host_free(void *p)
-{
-    release(p, false);
-    return BL_OK;
-}
-
-static enum bl_status memory_kind(const void *p, enum bl_memory *kind)
-{
-    (void)p;
-    *kind = BL_MEMORY_PAGEABLE;
-    return BL_OK;
-}
-
-static size_t workspace(const struct bl_job *job)
-{
-    return job->routine == BL_GETRI
-               ? (size_t)(bl_max(job->block, 1) * job->n) * bl_element(job->precision)
-               : 0;
 }
 
 static enum bl_status open_engine(int ordinal, struct bl_device *device, char *why,
@@ -321,12 +482,18 @@ BL_EXPORT const struct bl_engine bl_engine = {
     .queue_open = queue_open,
     .queue_close = queue_close,
     .device_alloc = device_alloc,
-    .device_free = device_free,
+    .device_free = give_back,
     .host_alloc = host_alloc,
-    .host_free = host_free,
+    .host_free = give_back,
     .copy_in = copy_in,
     .copy_out = copy_out,
     .workspace = workspace,
+    .queue_alloc = queue_alloc,
+    .queue_free = queue_free,
+    .reserve = reserve,
+    .release = release,
+    .put = put,
+    .bucket = bucket,
     .run = run,
     .wait = wait_queue,
     .memory_kind = memory_kind,
