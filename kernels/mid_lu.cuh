@@ -106,6 +106,11 @@ __device__ __forceinline__ unsigned magnitude_key(float x)
     return __float_as_uint(x) | 0x80000000u;
 }
 template <class R>
+__device__ __forceinline__ unsigned magnitude_key(Complex<R> z)
+{
+    return magnitude_key(abs1(z));
+}
+template <class R>
 __device__ __forceinline__ constexpr unsigned infinity_key()
 {
     return sizeof(R) == 4 ? 0xff800000u : 0xfff00000u;
@@ -369,18 +374,16 @@ struct Panel {
     {
     }
 
-    /* From column 0 of `A`, which has n columns and m rows; zeros outside. */
+    /* From column 0 of `A`, which has n columns and m rows; outside, what is there no matter. */
     __device__ __forceinline__ void read(const T *A, int64_t lda, int m, int n)
     {
         const bool aligned = is_aligned(A);
         BL_UNROLL
         for (int j = 0; j < C; j++)
             BL_UNROLL
-            for (int i = 0; i < R; i++) {
-                int row = i * 32 + lane;
-                a[i][j] = row < m && j < n ? load(A + row + j * lda, aligned)
-                                           : from_real<T>(0);
-            }
+            for (int i = 0; i < R; i++)
+                a[i][j] = load(A + min(i * 32 + lane, m - 1) + min(j, n - 1) * lda,
+                               aligned);
     }
 
     /* a -= l u for a column of L: place[i] is where row i of the lane is in it. */
@@ -390,7 +393,7 @@ struct Panel {
         T x[R], u[C];
         BL_UNROLL
         for (int i = 0; i < R; i++)
-            memcpy(&x[i], (const typename Parts<T>::Type *)l + place[i], sizeof(T));
+            x[i] = load(l + place[i], true);
         read_row(u, row);
         BL_UNROLL
         for (int j = 0; j < C; j++)
@@ -451,7 +454,9 @@ struct Panel {
             for (int i = 0; i < R; i++) {
                 if (k == 0)
                     place[i] = s.place[q][i * 32 + lane];
-                write_row(pivot == i * 32 + lane, rows + k * STRIDE, a[i]);
+                const bool it = pivot == i * 32 + lane;
+                if (R == 1 || __any_sync(ALL_LANES, it))
+                    write_row(it, rows + k * STRIDE, a[i]);
             }
             __syncwarp();
             subtract(l + k * height, place, rows + k * STRIDE);
@@ -459,75 +464,77 @@ struct Panel {
         return k;
     }
 
-    /* Step k, column j of the panel; `active`: rows without a pivot. False: a NaN or Inf
-     * in the column, nothing done. */
+    /* Step k, column j of the panel, which stands first in `a`; afterwards the next one
+     * does, so that all steps are one loop that the instruction cache holds. The pivot row
+     * goes to `rows` in the same way, from the pivot on. `active`: rows without a pivot.
+     * False: a NaN or Inf in the column, nothing done. */
     __device__ __forceinline__ bool eliminate(int p, int j, T *l, const int (&place)[R],
-                                              bool (&active)[R])
+                                              unsigned (&active)[R])
     {
         const int k = p * C + j;
         unsigned key[R], most = 0;
-        T mine = a[0][j];
+        T mine = a[0][0];
         int where = 0;
         bool twice = false;
         BL_UNROLL
         for (int i = 0; i < R; i++) {
-            key[i] = active[i] ? magnitude_key(abs1(a[i][j])) : 0;
+            key[i] = magnitude_key(a[i][0]) & active[i];
             if (i > 0) {
                 bool greater = key[i] > most;
                 twice = greater ? false : twice || key[i] == most;
-                mine = greater ? a[i][j] : mine;
+                mine = greater ? a[i][0] : mine;
                 where = greater ? i : where;
             }
             most = max(most, key[i]);
         }
         const unsigned all = largest_of_warp(most);
         T factor = reciprocal(mine); /* in the shadow of it */
-        bool chosen = most == all, is_pivot[R];
+        bool chosen = most == all;
         const unsigned ballot = __ballot_sync(ALL_LANES, chosen);
         const bool tie = __any_sync(ALL_LANES, chosen && twice) || (ballot & (ballot - 1));
         if (all >= infinity_key<Real<T>>())
             return false;
-        BL_UNROLL
-        for (int i = 0; i < R; i++)
-            is_pivot[i] = key[i] == all;
+        int pivot = where * 32 + lane;
         if (tie) {
             BL_UNROLL
             for (int i = 0; i < R; i++)
-                s.magnitude[i * 32 + lane] = active[i] ? abs1(a[i][j]) : Real<T>(-1);
+                s.magnitude[i * 32 + lane] = active[i] ? abs1(a[i][0]) : Real<T>(-1);
             __syncwarp();
-            const int row = first_largest(s, Shared::ROWS, k, p);
-            chosen = row % 32 == lane;
-            where = row / 32;
+            pivot = first_largest(s, Shared::ROWS, k, p);
+            chosen = pivot % 32 == lane;
             BL_UNROLL
             for (int i = 0; i < R; i++) {
-                is_pivot[i] = row == i * 32 + lane;
-                mine = i == where ? a[i][j] : mine;
+                bool it = pivot == i * 32 + lane;
+                mine = it ? a[i][0] : mine;
+                key[i] = it ? all : 0;
             }
             factor = reciprocal(mine);
         }
         if (chosen) {
             s.factor[k % 2] = factor;
             s.how[k % 2] = scaling(mine, factor);
-            s.pivot[k] = where * 32 + lane;
-            s.step[where * 32 + lane] = k;
+            s.pivot[k] = pivot;
+            s.step[pivot] = k;
         }
         T *row = rows + j * STRIDE, u[C], x[R];
         BL_UNROLL
-        for (int i = 0; i < R; i++)
-            write_row(is_pivot[i], row, a[i], j);
+        for (int i = 0; i < R; i++) {
+            const bool it = key[i] == all;
+            if (R == 1 || __any_sync(ALL_LANES, it))
+                write_row(it, row, a[i]);
+            active[i] = it ? 0 : active[i];
+        }
         __syncwarp();
         factor = s.factor[k % 2];
         const int how = s.how[k % 2];
-        read_row(u, row, j);
+        read_row(u, row);
         BL_UNROLL
-        for (int i = 0; i < R; i++) {
-            active[i] = active[i] && !is_pivot[i];
-            x[i] = mul(factor, a[i][j]);
-        }
+        for (int i = 0; i < R; i++)
+            x[i] = mul(factor, a[i][0]);
         if (how != MULTIPLY) {
             BL_UNROLL
             for (int i = 0; i < R; i++)
-                x[i] = how == LEAVE ? a[i][j] : quotient(a[i][j], u[j]);
+                x[i] = how == LEAVE ? a[i][0] : quotient(a[i][0], u[0]);
         }
         BL_UNROLL
         for (int i = 0; i < R; i++)
@@ -536,14 +543,14 @@ struct Panel {
         __syncwarp();
         if (lane == 0) {
             s.column[k].set();
-            if (how != MULTIPLY && s.zero == 0 && is_zero(u[j]))
+            if (how != MULTIPLY && s.zero == 0 && is_zero(u[0]))
                 s.zero = k + 1;
         }
         BL_UNROLL
-        for (int c = j + 1; c < C; c++)
+        for (int c = 1; c < C; c++)
             BL_UNROLL
             for (int i = 0; i < R; i++)
-                a[i][c] = sub(a[i][c], mul(x[i], u[c]));
+                a[i][c - 1] = sub(a[i][c], mul(x[i], u[c]));
         return true;
     }
 
@@ -552,23 +559,19 @@ struct Panel {
     __device__ __forceinline__ int factor(int p, int steps, T *l, int height)
     {
         int place[R], count = 0, done = 0;
-        bool active[R];
+        unsigned active[R]; /* ~0 or 0 */
         BL_UNROLL
         for (int i = 0; i < R; i++) {
-            active[i] = *(volatile int *)&s.step[i * 32 + lane] >= p * C;
-            unsigned ballot = __ballot_sync(ALL_LANES, active[i]);
-            place[i] = active[i] ? count + __popc(ballot & ((1u << lane) - 1)) : 0;
+            const bool yes = *(volatile int *)&s.step[i * 32 + lane] >= p * C;
+            active[i] = yes ? ~0u : 0;
+            unsigned ballot = __ballot_sync(ALL_LANES, yes);
+            place[i] = yes ? count + __popc(ballot & ((1u << lane) - 1)) : 0;
             s.place[p][i * 32 + lane] = (unsigned short)place[i];
             count += __popc(ballot);
         }
-        BL_UNROLL
-        for (int j = 0; j < C; j++)
-            if (j < steps) {
-                if (eliminate(p, j, l + j * height, place, active))
-                    done = j + 1;
-                else
-                    steps = j;
-            }
+#pragma unroll 1
+        while (done < steps && eliminate(p, done, l + done * height, place, active))
+            done++;
         __syncwarp();
         for (int e = lane; e < C * C; e += 32) {
             int j = e / C, r = e % C;
@@ -578,7 +581,8 @@ struct Panel {
         return done;
     }
 
-    /* `rows`, whose first is row 0 of A, and below the diagonal of the corner, if any. */
+    /* `rows`, whose first is row 0 of A. With a corner: the panel's own, L below the
+     * diagonal, and each row begins there. */
     __device__ __forceinline__ void write_rows(T *A, int64_t lda, int m, int n,
                                                const T *corner = nullptr)
     {
@@ -587,7 +591,9 @@ struct Panel {
         for (int e = lane; e < C * C; e += 32) {
             int r = e % C, j = e / C;
             if (r < m && j < n) {
-                T x = corner && r > j ? corner[e] : rows[r * STRIDE + j];
+                T x = !corner ? rows[r * STRIDE + j]
+                      : r > j ? corner[e]
+                              : rows[r * STRIDE + j - r];
                 if (Traits<T>::complex && !is_finite(x))
                     s.strange = 1;
                 store(A + r + j * lda, x, aligned);
@@ -596,15 +602,15 @@ struct Panel {
         __syncwarp();
     }
 
-    /* What is left of columns from..n-1, rows without a pivot, at their positions. */
-    __device__ __forceinline__ void write_left(T *A, int64_t lda, int from, int n)
+    /* The first n columns that are left, rows without a pivot, at their positions. */
+    __device__ __forceinline__ void write_left(T *A, int64_t lda, int n)
     {
         BL_UNROLL
         for (int i = 0; i < R; i++)
             if (s.step[i * 32 + lane] == NONE)
                 BL_UNROLL
                 for (int j = 0; j < C; j++)
-                    if (j >= from && j < n)
+                    if (j < n)
                         A[s.position[i * 32 + lane] + j * lda] = a[i][j];
     }
 };
@@ -623,7 +629,8 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     struct bl_item item = {blockIdx.x, g.m, g.n, g.a.ld, 0};
     if (g.items)
         item = g.items[blockIdx.x];
-    T *const A = (T *)operand_at(g.a, item.index, sizeof(T));
+    T *const A = (T *)__cvta_global_to_generic(
+        __cvta_generic_to_global(operand_at(g.a, item.index, sizeof(T))));
     const int64_t lda = item.lda;
     const int m = int(item.m), n = int(item.n), order = m < n ? m : n;
     const int panels = (n + C - 1) / C, pivoting = (order + C - 1) / C;
@@ -699,7 +706,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
         const int stop = *(volatile int *)&s.steps;
         if (!all && stop < order) {
             s.placed[stop / C].wait();
-            panel.write_left(own, lda, first, columns);
+            panel.write_left(own + first * lda, lda, min(C, columns) - first);
         }
     }
     if (!begun)
@@ -730,8 +737,6 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
         team.thread = threadIdx.x;
         team.threads = W * 32;
         __syncthreads();
-        if (Traits<T>::complex)
-            lu_spread_nan(team, m, n, A, lda, steps);
         info = lu_rest(team, m, n, A, lda, pivots, steps, info);
     }
     if (threadIdx.x == 0) {

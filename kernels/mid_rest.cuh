@@ -55,24 +55,20 @@ BL_HD bool is_finite(Complex<R> x)
 }
 
 /* xGEMM forms -1 times a complex u first, which makes both parts NaN where one is not
- * finite. The fast kernels do not: put it right in what they have updated, with columns
- * before `done`. */
+ * finite. The fast kernels do not: put it right in column j, where it has been updated
+ * with columns before `done`, in the first `rows` rows. They must be where they will stay. One thread. */
 template <class T>
-BL_CALL void lu_spread_nan(Team &team, int m, int n, T *a, int64_t lda, int done)
+BL_CALL void lu_spread_nan(int m, int n, T *c, int rows, int j, int done)
 {
-    for (int j = int(team.rank()); j < n; j += int(team.size())) {
-        int from = m;
-        for (int i = 0; i < m; i++) {
-            T &x = a[i + j * lda];
-            if (i >= from)
-                x = mul(from_real<T>(Real<T>(INFINITY)), from_real<T>(0));
-            if (i < done && i < j && !is_finite(x)) {
-                int split = lu_split(m, n, i, j);
-                from = split < from ? split : from;
-            }
+    int from = m;
+    for (int i = 0; i < rows && Traits<T>::complex; i++) {
+        if (i >= from)
+            c[i] = mul(from_real<T>(Real<T>(INFINITY)), from_real<T>(0));
+        if (i < done && i < j && !is_finite(c[i])) {
+            int split = lu_split(m, n, i, j);
+            from = split < from ? split : from;
         }
     }
-    team.sync();
 }
 
 /* Columns from `done` on, after steps 0 .. done - 1 with their interchanges in all of the
@@ -82,16 +78,20 @@ BL_CALL int64_t lu_rest(Team &team, int m, int n, T *a, int64_t lda, const Pivot
                         int done, int64_t info)
 {
     const int order = m < n ? m : n;
+    for (int j = int(team.rank()); j < done; j += int(team.size()))
+        lu_spread_nan(m, n, a + j * lda, j < m ? j : m, j, done);
     for (int j = done; j < n; j++) {
         T *c = a + j * lda;
         const int steps = j < order ? j : order;
-        if (team.rank() == 0)
+        if (team.rank() == 0) {
             for (int k = done; k < steps; k++) {
                 int64_t p = pivots.from(k).get(0) + k;
                 T x = c[k];
                 c[k] = c[p];
                 c[p] = x;
             }
+            lu_spread_nan(m, n, c, m, j, done);
+        }
         team.sync();
         for (int k = done; k < steps; k++) {
             const T u = c[k], minus = mul(from_real<T>(-1), u), *l = a + k * lda;
