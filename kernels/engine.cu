@@ -557,6 +557,8 @@ int bucket(const struct bl_job *, int64_t m, int64_t n)
 
 size_t workspace(const struct bl_job *job)
 {
+    if (mid_takes(job))
+        return mid_workspace(job);
     Plan plan = plan_of(job);
     return plan.teams * (plan.control_bytes + plan.work_bytes);
 }

@@ -149,6 +149,21 @@ __device__ __forceinline__ Complex<R> reciprocal(Complex<R> z)
     return {div(re, den), div(im, den)};
 }
 
+/* Keeps the compiler from putting one off until the other is there. */
+__device__ __forceinline__ void together(unsigned &x, float &y)
+{
+    asm volatile("" : "+r"(x), "+f"(y));
+}
+__device__ __forceinline__ void together(unsigned &x, double &y)
+{
+    asm volatile("" : "+r"(x), "+d"(y));
+}
+template <class R>
+__device__ __forceinline__ void together(unsigned &x, Complex<R> &y)
+{
+    together(x, y.re);
+}
+
 enum Scaling { MULTIPLY, LEAVE, DIVIDE };
 
 template <class T>
@@ -445,6 +460,7 @@ struct Panel {
     __device__ __forceinline__ int follow(int q, const T *l, int height)
     {
         int place[R], k = 0;
+        bool here[R];
         for (; k < C; k++) {
             s.column[q * C + k].wait();
             const int pivot = *(volatile int *)&s.pivot[q * C + k];
@@ -454,10 +470,12 @@ struct Panel {
             for (int i = 0; i < R; i++) {
                 if (k == 0)
                     place[i] = s.place[q][i * 32 + lane];
-                const bool it = pivot == i * 32 + lane;
-                if (R == 1 || __any_sync(ALL_LANES, it))
-                    write_row(it, rows + k * STRIDE, a[i]);
+                here[i] = __any_sync(ALL_LANES, pivot == i * 32 + lane);
             }
+            BL_UNROLL
+            for (int i = 0; i < R; i++)
+                if (here[i])
+                    write_row(pivot % 32 == lane, rows + k * STRIDE, a[i]);
             __syncwarp();
             subtract(l + k * height, place, rows + k * STRIDE);
         }
@@ -487,8 +505,9 @@ struct Panel {
             }
             most = max(most, key[i]);
         }
-        const unsigned all = largest_of_warp(most);
-        T factor = reciprocal(mine); /* in the shadow of it */
+        unsigned all = largest_of_warp(most);
+        T factor = reciprocal(mine);
+        together(all, factor);
         bool chosen = most == all;
         const unsigned ballot = __ballot_sync(ALL_LANES, chosen);
         const bool tie = __any_sync(ALL_LANES, chosen && twice) || (ballot & (ballot - 1));
@@ -517,13 +536,17 @@ struct Panel {
             s.step[pivot] = k;
         }
         T *row = rows + j * STRIDE, u[C], x[R];
+        bool is_pivot[R], here[R];
         BL_UNROLL
         for (int i = 0; i < R; i++) {
-            const bool it = key[i] == all;
-            if (R == 1 || __any_sync(ALL_LANES, it))
-                write_row(it, row, a[i]);
-            active[i] = it ? 0 : active[i];
+            is_pivot[i] = key[i] == all;
+            here[i] = __any_sync(ALL_LANES, is_pivot[i]);
+            active[i] = is_pivot[i] ? 0 : active[i];
         }
+        BL_UNROLL
+        for (int i = 0; i < R; i++)
+            if (here[i])
+                write_row(is_pivot[i], row, a[i]);
         __syncwarp();
         factor = s.factor[k % 2];
         const int how = s.how[k % 2];
@@ -737,7 +760,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
         team.thread = threadIdx.x;
         team.threads = W * 32;
         __syncthreads();
-        info = lu_rest(team, m, n, A, lda, pivots, steps, info);
+        info = lu_rest(team, m, n, A, lda, pivots, steps, steps, info);
     }
     if (threadIdx.x == 0) {
         void *to = operand_at(g.info, item.index, g.int_size);

@@ -72,14 +72,15 @@ BL_CALL void lu_spread_nan(int m, int n, T *c, int rows, int j, int done)
 }
 
 /* Columns from `done` on, after steps 0 .. done - 1 with their interchanges in all of the
- * matrix. `info` is theirs; the whole one is returned. */
+ * matrix, the first `taken` of which have been taken out of these columns (all or none).
+ * `info` is theirs; the whole one is returned. */
 template <class T>
 BL_CALL int64_t lu_rest(Team &team, int m, int n, T *a, int64_t lda, const Pivots &pivots,
-                        int done, int64_t info)
+                        int done, int taken, int64_t info)
 {
     const int order = m < n ? m : n;
     for (int j = int(team.rank()); j < done; j += int(team.size()))
-        lu_spread_nan(m, n, a + j * lda, j < m ? j : m, j, done);
+        lu_spread_nan(m, n, a + j * lda, j < m ? j : m, j, taken);
     for (int j = done; j < n; j++) {
         T *c = a + j * lda;
         const int steps = j < order ? j : order;
@@ -90,10 +91,10 @@ BL_CALL int64_t lu_rest(Team &team, int m, int n, T *a, int64_t lda, const Pivot
                 c[k] = c[p];
                 c[p] = x;
             }
-            lu_spread_nan(m, n, c, m, j, done);
+            lu_spread_nan(m, n, c, m, j, taken);
         }
         team.sync();
-        for (int k = done; k < steps; k++) {
+        for (int k = taken; k < steps; k++) {
             const T u = c[k], minus = mul(from_real<T>(-1), u), *l = a + k * lda;
             const int split = lu_split(m, n, k, j);
             for (int i = k + 1 + int(team.rank()); i < m; i += int(team.size()))
