@@ -55,9 +55,12 @@ cudaError_t launch_blocked(const struct bl_job *job, MidArguments *g, cudaStream
     void *moves = job->work;
     cudaError_t error = cudaSuccess;
     for (int first = 0; first < order && error == cudaSuccess; first += WIDTH) {
+        int i = 0;
+        while (m - first > k->panel[i].rows)
+            i++;
         void *panel[] = {g, &first, &moves};
-        error = start(k->panel[m - first > k->panel_threads], job->batch,
-                      k->panel_threads, k->panel_bytes, panel, stream);
+        error = start(k->panel[i].kernel, job->batch, k->panel[i].threads, k->panel_bytes,
+                      panel, stream);
         int strips = (n - first - 1) / WIDTH;
         if (order - first < WIDTH) /* a last, narrow panel */
             strips = (n - order + WIDTH - 1) / WIDTH;
@@ -65,14 +68,14 @@ cudaError_t launch_blocked(const struct bl_job *job, MidArguments *g, cudaStream
             strips = (n - first + WIDTH - 1) / WIDTH;
         void *strip[] = {g, &first, &strips, &moves};
         if (strips > 0 && error == cudaSuccess)
-            error = start(k->strip, job->batch * strips, k->strip_threads,
-                          k->strip_bytes, strip, stream);
+            error = start(k->strip, job->batch * strips, k->strip_threads, k->strip_bytes,
+                          strip, stream);
     }
     int panels = (order - 1) / WIDTH;
     void *arrange[] = {g, &panels};
     if (panels > 0 && error == cudaSuccess)
-        error = start(k->arrange, job->batch * panels, k->strip_threads, 0, arrange,
-                      stream);
+        error =
+            start(k->arrange, job->batch * panels, k->strip_threads, 0, arrange, stream);
     return error;
 }
 
@@ -83,8 +86,8 @@ bool mid_takes(const struct bl_job *job)
     if (job->routine != BL_GETRF || job->m < 1 || job->n < 1 || job->n > MID_COLUMNS ||
         job->m > MID_ROWS)
         return false;
-    return on_chip(job) || (job->m > WIDTH && blocked[job->precision]->strip_bytes <=
-                                                  shared_limit());
+    return on_chip(job) ||
+           (job->m > WIDTH && blocked[job->precision]->strip_bytes <= shared_limit());
 }
 
 size_t mid_workspace(const struct bl_job *job)
@@ -94,7 +97,7 @@ size_t mid_workspace(const struct bl_job *job)
 
 cudaError_t mid_launch(const struct bl_job *job, cudaStream_t stream)
 {
-    MidArguments g = {job->a, job->ipiv, job->info, job->items,
+    MidArguments g = {job->a, job->ipiv, job->info,    job->items,
                       job->m, job->n,    job->int_size};
     const MidKernel *k = on_chip(job);
     if (!k)

@@ -1,7 +1,7 @@
 /* How getrf of matrices beyond the tiny ones comes to kernels of its own.
  *
- * engine.cu asks mid_takes() and calls mid_launch(), both in mid.cu, which pick one of the
- * kernels that mid_lu_*.cu instantiate. mid_workspace() says what job->work is for.
+ * engine.cu asks mid_takes() and calls mid_launch(), both in mid.cu, which pick one of
+ * the kernels that mid_lu_*.cu instantiate. mid_workspace() says what job->work is for.
  */
 #ifndef BL_MID_H
 #define BL_MID_H
@@ -33,9 +33,12 @@ extern const MidKernel mid_lu_s[], mid_lu_d[], mid_lu_c[], mid_lu_z[];
 /* The kernels of larger matrices, for up to MID_ROWS rows. */
 constexpr int MID_ROWS = 1024, MID_COLUMNS = 1024;
 struct BlockedKernels {
-    const void *panel[2]; /* for up to one and two times its threads rows */
+    struct {
+        const void *kernel;
+        int rows, threads;
+    } panel[4]; /* by rising number of rows */
     const void *strip, *arrange;
-    int panel_threads, strip_threads;
+    int strip_threads;
     size_t panel_bytes, strip_bytes; /* of shared memory */
     size_t moves_bytes;              /* of work space a matrix */
 };

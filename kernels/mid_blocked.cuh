@@ -3,9 +3,9 @@
  * Launched by mid.cu, panel after panel: lu_panel factors it, one block a matrix;
  * lu_strip brings the columns to its right up to date, a block for 64 of them; at the end
  * lu_arrange carries later interchanges into the L of earlier panels. The panels are
- * netlib's blocks and lu_strip its xTRSM and xGEMM, so NaN and Inf go netlib's way; inside
- * a panel with NaN or Inf mid_rest.cuh does. Every element is updated in ascending order,
- * product and difference rounded separately.
+ * netlib's blocks and lu_strip its xTRSM and xGEMM, so NaN and Inf go netlib's way;
+ * inside a panel with NaN or Inf mid_rest.cuh does. Every element is updated in ascending
+ * order, product and difference rounded separately.
  */
 #ifndef BL_MID_BLOCKED_CUH
 #define BL_MID_BLOCKED_CUH
@@ -48,15 +48,13 @@ struct Candidate {
     int position, row;
 };
 
-constexpr int PANEL_THREADS = 512;
-
 /* Shared memory of lu_panel. */
 template <class T, int C>
 struct PanelShared {
-    T u[NB * C];           /* rows of the steps before, in the columns at hand */
-    T row[2][C];           /* the pivot row */
-    T l[NB * (NB + 1)];    /* L of the pivot rows; column k from k * (NB + 1) on */
-    Candidate best[2][PANEL_THREADS / 32];
+    T u[NB * C];        /* rows of the steps before, in the columns at hand */
+    T row[2][16][C];    /* the row of each warp's candidate, from the pivot's column on */
+    T l[NB * (NB + 1)]; /* L of the pivot rows; column k from k * (NB + 1) on */
+    Candidate best[2][16];
     int pivot[NB], ipiv[NB];
     Moves moves;
 };
@@ -77,12 +75,29 @@ __device__ __forceinline__ Candidate largest(Candidate x)
     return x;
 }
 
+/* The largest of the lanes' candidates, whose keys are the magnitude_key() of their
+ * values. Every lane gets it where several may be largest; else the one that has it.
+ * True: this lane has it. */
+__device__ __forceinline__ bool largest_here(unsigned key, bool twice, Candidate &mine,
+                                             unsigned &all)
+{
+    all = largest_of_warp(key);
+    const unsigned ballot = __ballot_sync(ALL_LANES, key == all);
+    if ((ballot & (ballot - 1)) == 0 && !__any_sync(ALL_LANES, twice && key == all))
+        return key == all;
+    const int row = mine.row;
+    mine = largest(mine);
+    return row == mine.row && key == all;
+}
+
 /* A block: the panel at column `first` of a matrix, C columns at a time in registers. A
- * thread: rows thread + PANEL_THREADS * i. Rows stay where they are until the end. */
-template <class T, int R, int C>
-__global__ void __launch_bounds__(PANEL_THREADS)
+ * thread: rows thread + PANEL_THREADS * i. Rows stay where they are until the end. The
+ * column at hand always stands first in the registers, so that the steps are one loop. */
+template <class T, int R, int C, int PANEL_THREADS, int BLOCKS>
+__global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
     lu_panel(const MidArguments g, int first, Moves *all_moves)
 {
+    constexpr int WARPS = PANEL_THREADS / 32;
     extern __shared__ __align__(16) char memory[];
     auto &s = *(PanelShared<T, C> *)memory;
     const Whole<T> w(g, blockIdx.x);
@@ -97,132 +112,151 @@ __global__ void __launch_bounds__(PANEL_THREADS)
     const int64_t lda = w.lda;
     const int m = w.m - first, width = w.order - first < NB ? w.order - first : NB;
     const Pivots pivots = {operand_at(g.ipiv, w.index, g.int_size), g.int_size, first};
-    int position[R], zero = 0, done = 0; /* columns finished */
+    int position[R], zero = 0, done = 0, fresh = width; /* done: columns finished */
     bool strange = false;
     BL_UNROLL
     for (int i = 0; i < R; i++)
         position[i] = thread + i * PANEL_THREADS;
 
-    for (; done < width && !strange; ) {
+    while (done < width && !strange) {
         const int columns = width - done < C ? width - done : C;
         T a[R][C];
         BL_UNROLL
         for (int i = 0; i < R; i++)
             BL_UNROLL
-            for (int c = 0; c < C; c++) {
-                int row = thread + i * PANEL_THREADS;
-                row = row < m ? row : m - 1;
-                a[i][c] = A[row + (done + (c < columns ? c : 0)) * lda];
-            }
+        for (int c = 0; c < C; c++) {
+            int row = thread + i * PANEL_THREADS;
+            row = row < m ? row : m - 1;
+            a[i][c] = A[row + (done + (c < columns ? c : 0)) * lda];
+        }
         for (int e = thread; e < done * C; e += PANEL_THREADS) {
             int k = e / C, c = e % C;
             s.u[e] = A[s.pivot[k] + (done + (c < columns ? c : 0)) * lda];
         }
         __syncthreads();
-        if (warp == 0) {
-            const int c = lane % C;
+        /* A warp solves a column; a lane has two of its rows. */
+        for (int c = warp; c < C && done > 0; c += WARPS) {
+            T low = s.u[lane * C + c], high = s.u[(lane + 32) * C + c];
+#pragma unroll 4
             for (int k = 0; k < done; k++) {
-                const T x = s.u[k * C + c];
-                for (int r = k + 1 + lane / C; r < done; r += 32 / C)
-                    s.u[r * C + c] = sub(s.u[r * C + c], mul(s.l[k * (NB + 1) + r], x));
-                __syncwarp();
+                const T x = from_lane(k < 32 ? low : high, k % 32);
+                const T *l = s.l + k * (NB + 1);
+                if (lane > k)
+                    low = sub(low, mul(l[lane], x));
+                if (lane + 32 > k)
+                    high = sub(high, mul(l[lane + 32], x));
             }
+            if (lane < done)
+                s.u[lane * C + c] = low;
+            if (lane + 32 < done)
+                s.u[(lane + 32) * C + c] = high;
         }
         __syncthreads();
-        BL_UNROLL_BY_TWO
-        for (int k = 0; k < done; k++) {
-            T u[C];
-            read_row(u, s.u + k * C);
+        for (int from = 0; from < done; from += C) {
+            T l[R][C];
             BL_UNROLL
+            for (int k = 0; k < C; k++)
+                BL_UNROLL
             for (int i = 0; i < R; i++) {
                 int row = thread + i * PANEL_THREADS;
-                const T l = A[(row < m ? row : m - 1) + k * lda];
+                l[i][k] = A[(row < m ? row : m - 1) + (from + k) * lda];
+            }
+            BL_UNROLL
+            for (int k = 0; k < C; k++) {
+                T u[C];
+                read_row(u, s.u + (from + k) * C);
                 BL_UNROLL
+                for (int i = 0; i < R; i++)
+                    BL_UNROLL
                 for (int c = 0; c < C; c++)
-                    a[i][c] = sub(a[i][c], mul(l, u[c]));
+                    a[i][c] = sub(a[i][c], mul(l[i][k], u[c]));
             }
         }
         /* The rows of the steps before have their final values. */
-        BL_UNROLL
-        for (int i = 0; i < R; i++)
-            if (position[i] < done && thread + i * PANEL_THREADS < m)
-                read_row(a[i], s.u + position[i] * C);
-
-        BL_UNROLL
-        for (int c = 0; c < C; c++) {
-            if (c >= columns || strange)
-                break;
+        for (int e = thread; e < done * columns; e += PANEL_THREADS) {
+            int k = e % done, c = e / done;
+            A[s.pivot[k] + (done + c) * lda] = s.u[k * C + c];
+        }
+#pragma unroll 1
+        for (int c = 0; c < columns; c++) {
             const int k = done + c;
-            unsigned key = 0;
+            unsigned key = 0, all;
             Candidate mine = {-1, NONE, 0};
+            bool twice = false;
             BL_UNROLL
             for (int i = 0; i < R; i++) {
                 const int row = thread + i * PANEL_THREADS;
                 if (position[i] >= k && row < m) {
-                    key = max(key, magnitude_key(a[i][c]));
-                    mine = larger(mine, {double(abs1(a[i][c])), position[i], row});
+                    const unsigned other = magnitude_key(a[i][0]);
+                    twice = twice || other == key;
+                    key = max(key, other);
+                    mine = larger(mine, {double(abs1(a[i][0])), position[i], row});
                 }
             }
-            key = largest_of_warp(key);
-            if (key >= infinity_key<Real<T>>()) /* NaN, too */
+            const bool here = largest_here(key, twice, mine, all);
+            if (all >= infinity_key<Real<T>>()) /* NaN, too */
                 mine = {INFINITY, -1, 0};
-            mine = largest(mine);
-            if (lane == 0)
+            if (here || (all == 0 && lane == 0)) {
                 s.best[k % 2][warp] = mine;
+                BL_UNROLL
+                for (int i = 0; i < R; i++)
+                    if (thread + i * PANEL_THREADS == mine.row)
+                        write_row(true, s.row[k % 2][warp], a[i]);
+            }
             __syncthreads();
-            mine = lane < PANEL_THREADS / 32 ? s.best[k % 2][lane]
-                                             : Candidate{-1, NONE, 0};
-            mine = largest(mine);
-            if (mine.position < 0) {
+            mine = lane < WARPS ? s.best[k % 2][lane] : Candidate{-1, NONE, 0};
+            const bool any = mine.value >= 0;
+            const bool won = largest_here(any ? magnitude_key(Real<T>(mine.value)) : 0,
+                                          false, mine, all);
+            const int winner = __ffs(int(__ballot_sync(ALL_LANES, won))) - 1;
+            mine = s.best[k % 2][winner];
+            if (mine.position < 0) { /* put down what there is, for lu_rest */
                 strange = true;
+                BL_UNROLL
+                for (int i = 0; i < R; i++) {
+                    const int row = thread + i * PANEL_THREADS;
+                    if (position[i] >= done && row < m)
+                        BL_UNROLL
+                    for (int j = 0; j < C; j++)
+                        if (c + j < columns)
+                            A[row + (k + j) * lda] = a[i][j];
+                }
+                fresh = done + columns;
+                done = k;
                 break;
             }
-            BL_UNROLL
-            for (int i = 0; i < R; i++)
-                if (thread + i * PANEL_THREADS == mine.row)
-                    BL_UNROLL
-                    for (int j = 0; j < C; j++)
-                        s.row[k % 2][j] = a[i][j];
             if (thread == 0) {
                 s.pivot[k] = mine.row;
                 s.ipiv[k] = mine.position;
             }
-            __syncthreads();
             T u[C];
-            read_row(u, s.row[k % 2]);
-            const T factor = reciprocal(u[c]);
-            const int how = scaling(u[c], factor);
-            if (zero == 0 && is_zero(u[c]))
+            read_row(u, s.row[k % 2][winner]);
+            const T factor = reciprocal(u[0]);
+            const int how = scaling(u[0], factor);
+            if (zero == 0 && is_zero(u[0]))
                 zero = k + 1;
             BL_UNROLL
             for (int i = 0; i < R; i++) {
+                const int row = thread + i * PANEL_THREADS;
                 if (position[i] == k)
                     position[i] = mine.position;
-                if (thread + i * PANEL_THREADS == mine.row)
+                if (row == mine.row)
                     position[i] = k;
-                if (position[i] > k) {
-                    T x = a[i][c];
+                const bool below = position[i] > k;
+                T x = a[i][0];
+                if (below)
                     x = how == MULTIPLY ? mul(factor, x)
                         : how == LEAVE  ? x
-                                        : quotient(x, u[c]);
-                    a[i][c] = x;
-                    BL_UNROLL
-                    for (int j = c + 1; j < C; j++)
-                        a[i][j] = sub(a[i][j], mul(x, u[j]));
-                }
+                                        : quotient(x, u[0]);
+                if (position[i] >= done && row < m)
+                    A[row + k * lda] = x;
+                BL_UNROLL
+                for (int j = 1; j < C; j++)
+                    a[i][j - 1] = below ? sub(a[i][j], mul(x, u[j])) : a[i][j];
             }
         }
         if (strange)
             break;
-        BL_UNROLL
-        for (int i = 0; i < R; i++) {
-            const int row = thread + i * PANEL_THREADS;
-            if (row < m)
-                BL_UNROLL
-                for (int c = 0; c < C; c++)
-                    if (c < columns)
-                        A[row + (done + c) * lda] = a[i][c];
-        }
         done += columns;
         /* L of all pivot rows so far. */
         __syncthreads();
@@ -233,23 +267,11 @@ __global__ void __launch_bounds__(PANEL_THREADS)
         }
     }
 
-    /* `done` steps are in A, rows not yet moved, and nothing of the others. */
+    /* `done` steps are in A, rows not yet moved. */
     __syncthreads();
     if (thread == 0)
         s.moves.count = done;
     __syncthreads();
-    if (strange) /* find the positions of `done` steps again */
-        BL_UNROLL
-        for (int i = 0; i < R; i++) {
-            const int row = thread + i * PANEL_THREADS;
-            position[i] = row;
-            for (int k = 0; k < done; k++) {
-                if (position[i] == k)
-                    position[i] = s.ipiv[k];
-                if (row == s.pivot[k])
-                    position[i] = k;
-            }
-        }
     BL_UNROLL
     for (int i = 0; i < R; i++) {
         const int row = thread + i * PANEL_THREADS;
@@ -270,14 +292,16 @@ __global__ void __launch_bounds__(PANEL_THREADS)
         T x[EACH];
         BL_UNROLL
         for (int e = 0; e < EACH; e++) {
-            int at = thread + e * PANEL_THREADS, k = at % (2 * NB), c = from + at / (2 * NB);
+            int at = thread + e * PANEL_THREADS, k = at % (2 * NB),
+                c = from + at / (2 * NB);
             if (k < moved && c < width)
                 x[e] = A[s.moves.from[k] + c * lda];
         }
         __syncthreads();
         BL_UNROLL
         for (int e = 0; e < EACH; e++) {
-            int at = thread + e * PANEL_THREADS, k = at % (2 * NB), c = from + at / (2 * NB);
+            int at = thread + e * PANEL_THREADS, k = at % (2 * NB),
+                c = from + at / (2 * NB);
             if (k < moved && c < width)
                 A[s.moves.to[k] + c * lda] = x[e];
         }
@@ -288,8 +312,7 @@ __global__ void __launch_bounds__(PANEL_THREADS)
         Team team;
         team.thread = thread;
         team.threads = PANEL_THREADS;
-        here = lu_rest(team, m, width, A, lda, pivots, done, 0,
-                       zero <= done ? zero : 0);
+        here = lu_rest(team, m, width, A, lda, pivots, done, fresh, zero);
         __syncthreads();
         /* The moves of the whole panel: from its pivots. */
         if (thread == 0) {
@@ -371,14 +394,16 @@ __global__ void __launch_bounds__(STRIP_THREADS)
         T x[EACH];
         BL_UNROLL
         for (int e = 0; e < EACH; e++) {
-            int at = thread + e * STRIP_THREADS, k = at % (2 * NB), c = from + at / (2 * NB);
+            int at = thread + e * STRIP_THREADS, k = at % (2 * NB),
+                c = from + at / (2 * NB);
             if (k < moved && c < columns)
                 x[e] = A[moves.from[k] + c * lda];
         }
         __syncthreads();
         BL_UNROLL
         for (int e = 0; e < EACH; e++) {
-            int at = thread + e * STRIP_THREADS, k = at % (2 * NB), c = from + at / (2 * NB);
+            int at = thread + e * STRIP_THREADS, k = at % (2 * NB),
+                c = from + at / (2 * NB);
             if (k < moved && c < columns) {
                 if (moves.to[k] < width)
                     u[moves.to[k]][c] = x[e];
@@ -427,11 +452,11 @@ __global__ void __launch_bounds__(STRIP_THREADS)
         BL_UNROLL
         for (int i = 0; i < 4; i++)
             BL_UNROLL
-            for (int j = 0; j < 4; j++) {
-                int row = top + r0 + 16 * i, c = c0 + j;
-                a[i][j] = A[(row < rows ? row : rows - 1) +
-                            (c < columns ? c : columns - 1) * lda];
-            }
+        for (int j = 0; j < 4; j++) {
+            int row = top + r0 + 16 * i, c = c0 + j;
+            a[i][j] =
+                A[(row < rows ? row : rows - 1) + (c < columns ? c : columns - 1) * lda];
+        }
         BL_UNROLL
         for (int e = 0; e < LOADS; e++) {
             int at = thread + e * STRIP_THREADS, row = top + at % NB, k = at / NB;
@@ -447,11 +472,11 @@ __global__ void __launch_bounds__(STRIP_THREADS)
             __syncthreads();
             if (from + DEPTH < width)
                 BL_UNROLL
-                for (int e = 0; e < LOADS; e++) {
-                    int at = thread + e * STRIP_THREADS, row = top + at % NB;
-                    int k = from + DEPTH + at / NB;
-                    next[e] = L[(row < rows ? row : rows - 1) + (k < width ? k : 0) * lda];
-                }
+            for (int e = 0; e < LOADS; e++) {
+                int at = thread + e * STRIP_THREADS, row = top + at % NB;
+                int k = from + DEPTH + at / NB;
+                next[e] = L[(row < rows ? row : rows - 1) + (k < width ? k : 0) * lda];
+            }
             const int end = width - from < DEPTH ? width - from : DEPTH;
             BL_UNROLL_BY_TWO
             for (int k = 0; k < end; k++) {
@@ -463,30 +488,32 @@ __global__ void __launch_bounds__(STRIP_THREADS)
                 BL_UNROLL
                 for (int j = 0; j < 4; j++)
                     BL_UNROLL
-                    for (int i = 0; i < 4; i++)
-                        a[i][j] = sub(a[i][j], mul(x[i], y[j]));
+                for (int i = 0; i < 4; i++)
+                    a[i][j] = sub(a[i][j], mul(x[i], y[j]));
             }
         }
         BL_UNROLL
         for (int i = 0; i < 4; i++)
             BL_UNROLL
-            for (int j = 0; j < 4; j++) {
-                int row = top + r0 + 16 * i, c = c0 + j;
-                if (row < rows && c < columns)
-                    A[row + c * lda] = a[i][j];
-            }
+        for (int j = 0; j < 4; j++) {
+            int row = top + r0 + 16 * i, c = c0 + j;
+            if (row < rows && c < columns)
+                A[row + c * lda] = a[i][j];
+        }
     }
 }
 
 /* A block: the L of one panel, below its corner: the interchanges of the later panels.
  * Shared memory: which row a position gets. */
 template <class T>
-__global__ void __launch_bounds__(STRIP_THREADS) lu_arrange(const MidArguments g, int panels)
+__global__ void __launch_bounds__(STRIP_THREADS)
+    lu_arrange(const MidArguments g, int panels)
 {
     constexpr int R = 4, C = 4; /* rows and columns that a thread holds */
     __shared__ short row_at[R * STRIP_THREADS];
     const Whole<T> w(g, blockIdx.x / panels);
-    const int thread = threadIdx.x, column = int(blockIdx.x % panels) * NB, top = column + NB;
+    const int thread = threadIdx.x, column = int(blockIdx.x % panels) * NB,
+              top = column + NB;
     if (top >= w.order)
         return;
     const Pivots pivots = {operand_at(g.ipiv, w.index, g.int_size), g.int_size, 0};
@@ -509,15 +536,15 @@ __global__ void __launch_bounds__(STRIP_THREADS) lu_arrange(const MidArguments g
         for (int i = 0; i < R; i++)
             if (thread + i * STRIP_THREADS < rows)
                 BL_UNROLL
-                for (int j = 0; j < C; j++)
-                    x[i][j] = A[row_at[thread + i * STRIP_THREADS] + (c + j) * w.lda];
+        for (int j = 0; j < C; j++)
+            x[i][j] = A[row_at[thread + i * STRIP_THREADS] + (c + j) * w.lda];
         __syncthreads();
         BL_UNROLL
         for (int i = 0; i < R; i++)
             if (thread + i * STRIP_THREADS < rows)
                 BL_UNROLL
-                for (int j = 0; j < C; j++)
-                    A[thread + i * STRIP_THREADS + (c + j) * w.lda] = x[i][j];
+        for (int j = 0; j < C; j++)
+            A[thread + i * STRIP_THREADS + (c + j) * w.lda] = x[i][j];
         __syncthreads();
     }
 }
@@ -525,10 +552,13 @@ __global__ void __launch_bounds__(STRIP_THREADS) lu_arrange(const MidArguments g
 template <class T, int C>
 constexpr BlockedKernels blocked()
 {
-    return {{(const void *)lu_panel<T, 1, C>, (const void *)lu_panel<T, 2, C>},
+    constexpr int MOST = sizeof(T) == 16 ? 2 : 3; /* blocks a multiprocessor */
+    return {{{(const void *)lu_panel<T, 1, C, 128, 2 * MOST>, 128, 128},
+             {(const void *)lu_panel<T, 1, C, 256, MOST>, 256, 256},
+             {(const void *)lu_panel<T, 1, C, 512, 1>, 512, 512},
+             {(const void *)lu_panel<T, 2, C, 512, 1>, 1024, 512}},
             (const void *)lu_strip<T>,
             (const void *)lu_arrange<T>,
-            PANEL_THREADS,
             STRIP_THREADS,
             sizeof(PanelShared<T, C>),
             (NB * STRIP_STRIDE<T> + DEPTH * NB) * sizeof(T),

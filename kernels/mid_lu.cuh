@@ -2,11 +2,11 @@
  *
  * Instantiated by mid_lu_*.cu. A block takes one matrix, a warp takes panels of C whole
  * columns of it: every row, in registers. A warp factors its panel with no block barrier
- * and publishes each finished column in shared memory; the others follow, column by column
- * where they are next, else by whole panels. The order of operations on an element is
- * ascending, each rounded separately, so the bits are netlib's. Rows never move: a lane
- * keeps its rows, and interchanges change positions only. The first column with a NaN or
- * Inf in it ends all this, and mid_rest.cuh goes on.
+ * and publishes each finished column in shared memory; the others follow, column by
+ * column where they are next, else by whole panels. The order of operations on an element
+ * is ascending, each rounded separately, so the bits are netlib's. Rows never move: a
+ * lane keeps its rows, and interchanges change positions only. The first column with a
+ * NaN or Inf in it ends all this, and mid_rest.cuh goes on.
  */
 #ifndef BL_MID_LU_CUH
 #define BL_MID_LU_CUH
@@ -28,7 +28,8 @@ class Signal
     __device__ __forceinline__ void clear()
     {
 #if __CUDA_ARCH__ >= 900
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address()) : "memory");
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address())
+                     : "memory");
 #else
         word = 0;
 #endif
@@ -39,10 +40,10 @@ class Signal
     __device__ __forceinline__ void set()
     {
 #if __CUDA_ARCH__ >= 900
-        asm volatile("{ .reg .b64 state;\n"
-                     "mbarrier.arrive.release.cta.shared::cta.b64 state, [%0]; }" ::"r"(
-                         address())
-                     : "memory");
+        asm volatile(
+            "{ .reg .b64 state;\n"
+            "mbarrier.arrive.release.cta.shared::cta.b64 state, [%0]; }" ::"r"(address())
+            : "memory");
 #else
         __threadfence_block();
         *(volatile unsigned long long *)&word = 1;
@@ -221,13 +222,13 @@ __device__ __forceinline__ void write_row(bool yes, T *row, const T (&u)[C],
         if (j + V > first) {
             uint4 v;
             memcpy(&v, &u[j], 16);
-            asm volatile("{ .reg .pred p;\n"
-                         "setp.ne.u32 p, %0, 0;\n"
-                         "@p st.shared.v4.u32 [%1], {%2, %3, %4, %5}; }" ::"r"(
-                             unsigned(yes)),
-                         "r"(address + unsigned(j * sizeof(T))), "r"(v.x), "r"(v.y),
-                         "r"(v.z), "r"(v.w)
-                         : "memory");
+            asm volatile(
+                "{ .reg .pred p;\n"
+                "setp.ne.u32 p, %0, 0;\n"
+                "@p st.shared.v4.u32 [%1], {%2, %3, %4, %5}; }" ::"r"(unsigned(yes)),
+                "r"(address + unsigned(j * sizeof(T))), "r"(v.x), "r"(v.y), "r"(v.z),
+                "r"(v.w)
+                : "memory");
         }
 }
 
@@ -285,15 +286,16 @@ struct Chip {
     static constexpr int ROWS = 32 * R, PANELS = ROWS / C;
     static constexpr int STRIDE = C + PER_VECTOR<T>; /* between rows of C elements */
 
-    T rows[W][C * STRIDE];      /* a warp's pivot rows of its panel, C at a time */
-    T corner[PANELS][C * C];    /* L of a panel in its own pivot rows, by columns */
-    T factor[2];                /* the reciprocal of the last pivots */
-    Real<T> magnitude[ROWS];    /* of a column, for ties */
+    T rows[W][C * STRIDE];   /* a warp's pivot rows of its panel, C at a time */
+    T corner[PANELS][C * C]; /* L of a panel in its own pivot rows, by columns */
+    T factor[2];             /* the reciprocal of the last pivots */
+    Real<T> magnitude[ROWS]; /* of a column, for ties */
     Signal column[ROWS], panel[PANELS], placed[PANELS];
-    int pivot[ROWS + C];        /* the row of step k; -1: there is no step k (yet) */
-    int how[2];                 /* the Scaling of the last pivots */
-    int step[ROWS];             /* the step whose pivot a row is; NONE, OUTSIDE */
-    int position[ROWS], at[ROWS]; /* of a row; of a position, after `interchanges` steps */
+    int pivot[ROWS + C]; /* the row of step k; -1: there is no step k (yet) */
+    int how[2];          /* the Scaling of the last pivots */
+    int step[ROWS];      /* the step whose pivot a row is; NONE, OUTSIDE */
+    int position[ROWS],
+        at[ROWS]; /* of a row; of a position, after `interchanges` steps */
     int ipiv[ROWS];
     int interchanges;
     int steps;   /* there are so many */
@@ -373,8 +375,8 @@ __device__ __noinline__ int first_largest(Shared &s, int rows, int k, int panel)
 
 /* ---- a warp's panel ---- */
 
-/* Columns c0 + j, j < C, of all rows; lane l holds rows 32 i + l. `rows` is the warp's own
- * part of s.rows. */
+/* Columns c0 + j, j < C, of all rows; lane l holds rows 32 i + l. `rows` is the warp's
+ * own part of s.rows. */
 template <class T, int R, int C, int W>
 struct Panel {
     using Shared = Chip<T, R, C, W>;
@@ -389,16 +391,16 @@ struct Panel {
     {
     }
 
-    /* From column 0 of `A`, which has n columns and m rows; outside, what is there no matter. */
+    /* From column 0 of `A`, which has n columns and m rows; outside, what is there no
+     * matter. */
     __device__ __forceinline__ void read(const T *A, int64_t lda, int m, int n)
     {
         const bool aligned = is_aligned(A);
         BL_UNROLL
         for (int j = 0; j < C; j++)
             BL_UNROLL
-            for (int i = 0; i < R; i++)
-                a[i][j] = load(A + min(i * 32 + lane, m - 1) + min(j, n - 1) * lda,
-                               aligned);
+        for (int i = 0; i < R; i++)
+            a[i][j] = load(A + min(i * 32 + lane, m - 1) + min(j, n - 1) * lda, aligned);
     }
 
     /* a -= l u for a column of L: place[i] is where row i of the lane is in it. */
@@ -413,8 +415,8 @@ struct Panel {
         BL_UNROLL
         for (int j = 0; j < C; j++)
             BL_UNROLL
-            for (int i = 0; i < R; i++)
-                a[i][j] = sub(a[i][j], mul(x[i], u[j]));
+        for (int i = 0; i < R; i++)
+            a[i][j] = sub(a[i][j], mul(x[i], u[j]));
     }
 
     /* Take out panel q, all of it published: `steps` steps, L at `l` with columns of
@@ -447,8 +449,8 @@ struct Panel {
         __syncwarp();
         if (lane < C)
             BL_UNROLL
-            for (int i = 1; i < C; i++)
-                rows[i * STRIDE + j] = x[i];
+        for (int i = 1; i < C; i++)
+            rows[i * STRIDE + j] = x[i];
         __syncwarp();
         BL_UNROLL_BY_TWO
         for (int i = 0; i < steps; i++)
@@ -483,9 +485,9 @@ struct Panel {
     }
 
     /* Step k, column j of the panel, which stands first in `a`; afterwards the next one
-     * does, so that all steps are one loop that the instruction cache holds. The pivot row
-     * goes to `rows` in the same way, from the pivot on. `active`: rows without a pivot.
-     * False: a NaN or Inf in the column, nothing done. */
+     * does, so that all steps are one loop that the instruction cache holds. The pivot
+     * row goes to `rows` in the same way, from the pivot on. `active`: rows without a
+     * pivot. False: a NaN or Inf in the column, nothing done. */
     __device__ __forceinline__ bool eliminate(int p, int j, T *l, const int (&place)[R],
                                               unsigned (&active)[R])
     {
@@ -510,7 +512,8 @@ struct Panel {
         together(all, factor);
         bool chosen = most == all;
         const unsigned ballot = __ballot_sync(ALL_LANES, chosen);
-        const bool tie = __any_sync(ALL_LANES, chosen && twice) || (ballot & (ballot - 1));
+        const bool tie =
+            __any_sync(ALL_LANES, chosen && twice) || (ballot & (ballot - 1));
         if (all >= infinity_key<Real<T>>())
             return false;
         int pivot = where * 32 + lane;
@@ -572,8 +575,8 @@ struct Panel {
         BL_UNROLL
         for (int c = 1; c < C; c++)
             BL_UNROLL
-            for (int i = 0; i < R; i++)
-                a[i][c - 1] = sub(a[i][c], mul(x[i], u[c]));
+        for (int i = 0; i < R; i++)
+            a[i][c - 1] = sub(a[i][c], mul(x[i], u[c]));
         return true;
     }
 
@@ -632,9 +635,9 @@ struct Panel {
         for (int i = 0; i < R; i++)
             if (s.step[i * 32 + lane] == NONE)
                 BL_UNROLL
-                for (int j = 0; j < C; j++)
-                    if (j < n)
-                        A[s.position[i * 32 + lane] + j * lda] = a[i][j];
+        for (int j = 0; j < C; j++)
+            if (j < n)
+                A[s.position[i * 32 + lane] + j * lda] = a[i][j];
     }
 };
 
@@ -760,7 +763,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
         team.thread = threadIdx.x;
         team.threads = W * 32;
         __syncthreads();
-        info = lu_rest(team, m, n, A, lda, pivots, steps, steps, info);
+        info = lu_rest(team, m, n, A, lda, pivots, steps, n, info);
     }
     if (threadIdx.x == 0) {
         void *to = operand_at(g.info, item.index, g.int_size);

@@ -1,10 +1,10 @@
 /* The rest of an LU factorisation where NaN or Inf have come up, as netlib goes on.
  *
  * Called by the kernels of mid_lu.cuh, by all threads of a block, for a matrix in global
- * memory whose first steps are done. Without NaN and Inf it does not matter which products
- * with a zero factor are left out, so the fast kernels do not ask; here xGETRF2's recursion
- * decides, element by element. It goes column by column, so that all row positions are
- * known; speed is no aim.
+ * memory whose first steps are done. Without NaN and Inf it does not matter which
+ * products with a zero factor are left out, so the fast kernels do not ask; here
+ * xGETRF2's recursion decides, element by element. It goes column by column, so that all
+ * row positions are known; speed is no aim.
  */
 #ifndef BL_MID_REST_CUH
 #define BL_MID_REST_CUH
@@ -14,8 +14,9 @@
 namespace bl
 {
 
-/* Netlib takes column k out of column j > k of an m x n matrix twice: by xTRSM in the rows
- * above the one returned, which leaves zero factors out, and by xGEMM from there on. */
+/* Netlib takes column k out of column j > k of an m x n matrix twice: by xTRSM in the
+ * rows above the one returned, which leaves zero factors out, and by xGEMM from there on.
+ */
 static BL_CALL int lu_split(int m, int n, int k, int j)
 {
     int order = m < n ? m : n, first = 0, rows = m, columns = n;
@@ -56,7 +57,8 @@ BL_HD bool is_finite(Complex<R> x)
 
 /* xGEMM forms -1 times a complex u first, which makes both parts NaN where one is not
  * finite. The fast kernels do not: put it right in column j, where it has been updated
- * with columns before `done`, in the first `rows` rows. They must be where they will stay. One thread. */
+ * with columns before `done`, in the first `rows` rows. They must be where they will
+ * stay. One thread. */
 template <class T>
 BL_CALL void lu_spread_nan(int m, int n, T *c, int rows, int j, int done)
 {
@@ -72,18 +74,18 @@ BL_CALL void lu_spread_nan(int m, int n, T *c, int rows, int j, int done)
 }
 
 /* Columns from `done` on, after steps 0 .. done - 1 with their interchanges in all of the
- * matrix, the first `taken` of which have been taken out of these columns (all or none).
- * `info` is theirs; the whole one is returned. */
+ * matrix; they have not been taken out of the columns from `fresh` on. `info` is theirs;
+ * the whole one is returned. */
 template <class T>
 BL_CALL int64_t lu_rest(Team &team, int m, int n, T *a, int64_t lda, const Pivots &pivots,
-                        int done, int taken, int64_t info)
+                        int done, int fresh, int64_t info)
 {
     const int order = m < n ? m : n;
     for (int j = int(team.rank()); j < done; j += int(team.size()))
-        lu_spread_nan(m, n, a + j * lda, j < m ? j : m, j, taken);
+        lu_spread_nan(m, n, a + j * lda, j < m ? j : m, j, done);
     for (int j = done; j < n; j++) {
         T *c = a + j * lda;
-        const int steps = j < order ? j : order;
+        const int steps = j < order ? j : order, taken = j < fresh ? done : 0;
         if (team.rank() == 0) {
             for (int k = done; k < steps; k++) {
                 int64_t p = pivots.from(k).get(0) + k;
