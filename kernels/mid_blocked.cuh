@@ -257,14 +257,14 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
         }
         if (strange)
             break;
-        done += columns;
-        /* L of all pivot rows so far. */
+        /* L of the new pivot rows. */
         __syncthreads();
-        for (int e = thread; e < done * done; e += PANEL_THREADS) {
-            int r = e % done, k = e / done;
+        for (int e = thread; e < columns * (done + columns); e += PANEL_THREADS) {
+            int r = done + e % columns, k = e / columns;
             if (r > k)
                 s.l[k * (NB + 1) + r] = A[s.pivot[r] + k * lda];
         }
+        done += columns;
     }
 
     /* `done` steps are in A, rows not yet moved. */
@@ -365,7 +365,7 @@ constexpr int STRIP_STRIDE = NB + 64 / int(sizeof(T));
 /* A block: 64 columns to the right of a panel: its moves, U by the panel's corner, then
  * tiles of 64 rows, to the last. A thread: 4 x 4 of a tile, rows 16 apart. */
 template <class T>
-__global__ void __launch_bounds__(STRIP_THREADS)
+__global__ void __launch_bounds__(STRIP_THREADS, sizeof(T) == 16 ? 2 : 3)
     lu_strip(const MidArguments g, int first, int strips, const Moves *all_moves)
 {
     extern __shared__ __align__(16) char memory[];
@@ -414,9 +414,16 @@ __global__ void __launch_bounds__(STRIP_THREADS)
     }
     __syncthreads();
 
-    /* U: four threads a column, the k-th row times the k-th column of the corner. */
+    /* U: a warp solves EIGHT columns, a lane has two rows of each. */
     {
-        const int c = thread / 4, part = thread % 4;
+        constexpr int EIGHT = NB * 32 / STRIP_THREADS;
+        const int lane = thread % 32, c0 = thread / 32 * EIGHT;
+        T low[EIGHT], high[EIGHT];
+        BL_UNROLL
+        for (int c = 0; c < EIGHT; c++) {
+            low[c] = u[lane][c0 + c];
+            high[c] = u[lane + 32][c0 + c];
+        }
         for (int from = 0; from < width; from += DEPTH) {
             for (int e = thread; e < DEPTH * NB; e += STRIP_THREADS) {
                 int r = e % NB, k = from + e / NB;
@@ -424,15 +431,28 @@ __global__ void __launch_bounds__(STRIP_THREADS)
             }
             __syncthreads();
             const int end = width - from < DEPTH ? width - from : DEPTH;
-            for (int k = 0; k < end; k++) {
-                const T x = u[from + k][c];
-                if (c < columns && !is_zero(x))
-                    for (int r = from + k + 1 + part; r < width; r += 4)
-                        u[r][c] = sub(u[r][c], mul(l[k][r], x));
-                __syncwarp();
+            BL_UNROLL_BY_TWO
+            for (int i = 0; i < end; i++) {
+                const int k = from + i;
+                const T l0 = load(&l[i][lane], true), l1 = load(&l[i][lane + 32], true);
+                BL_UNROLL
+                for (int c = 0; c < EIGHT; c++) {
+                    const T x = from_lane(from < 32 ? low[c] : high[c], k % 32);
+                    const bool skip = is_zero(x);
+                    if (lane > k && !skip)
+                        low[c] = sub(low[c], mul(l0, x));
+                    if (lane + 32 > k && !skip)
+                        high[c] = sub(high[c], mul(l1, x));
+                }
             }
             __syncthreads();
         }
+        BL_UNROLL
+        for (int c = 0; c < EIGHT; c++) {
+            u[lane][c0 + c] = low[c];
+            u[lane + 32][c0 + c] = high[c];
+        }
+        __syncthreads();
     }
     for (int e = thread; e < NB * NB; e += STRIP_THREADS) {
         int r = e % NB, c = e / NB;
