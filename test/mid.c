@@ -2,8 +2,9 @@
  * against netlib: square, tall and wide, every class of input, strided and by pointers,
  * equal shapes and items, both integer sizes, padded columns, guard words.
  *
- *     mid [MATRICES [LARGEST]]    matrices a precision, at least (400); largest size
- * (300)
+ *     mid [MATRICES [LARGEST [PRECISIONS]]]
+ *
+ * MATRICES: a precision, at least (400). LARGEST: the largest size (300). "sdcz".
  *
  * The engine is the one that BATCHLAPACK_ENGINE names. It then repeats some batches a
  * hundred times: the bits may not change. Nothing else of the library is used.
@@ -294,6 +295,10 @@ static void compare(enum bl_precision precision, int64_t batches)
         struct rng r = {(uint64_t)precision * 1000 + (uint64_t)i};
         b[i].precision = precision;
         shape(&r, &b[i].m, &b[i].n);
+        if (i < 4) { /* the corners of what is asked */
+            b[i].m = i == 2 ? 40 : i == 3 ? largest / 2 + 1 : largest;
+            b[i].n = i == 1 ? 40 : i == 3 ? largest / 2 + 1 : largest;
+        }
         b[i].count = EACH;
         b[i].int_size = rng_below(&r, 2) ? 8 : 4;
         b[i].pointers = rng_below(&r, 2);
@@ -372,10 +377,13 @@ int main(int argc, char **argv)
         verdict(why, "mid-engine");
         return 1;
     }
+    const char *letters = argc > 3 ? argv[3] : "sdcz";
     for (int p = 0; p < BL_PRECISIONS; p++)
-        compare((enum bl_precision)p, (matrices + EACH - 1) / EACH);
+        if (strchr(letters, "sdcz"[p]))
+            compare((enum bl_precision)p, (matrices + EACH - 1) / EACH);
     for (int p = 0; p < BL_PRECISIONS; p++)
-        for (int64_t n = 48; n <= largest && n < 400; n += n < 200 ? 49 : 157)
+        for (int64_t n = 48; n <= largest && n < 400 && strchr(letters, "sdcz"[p]);
+             n += n < 200 ? 49 : 157)
             repeat((enum bl_precision)p, n);
     return failures() != 0;
 }
