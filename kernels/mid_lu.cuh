@@ -301,7 +301,7 @@ struct Chip {
     int steps;   /* there are so many */
     int zero;    /* INFO */
     int strange; /* a u(i,j) is NaN or Inf; asked only where T is complex */
-    unsigned short place[PANELS][ROWS]; /* of a row in a column of the packed L */
+    unsigned char place[PANELS][ROWS]; /* of a row in a column of the packed L */
 };
 
 enum { NONE = 1 << 20, OUTSIDE = -1 };
@@ -592,7 +592,7 @@ struct Panel {
             active[i] = yes ? ~0u : 0;
             unsigned ballot = __ballot_sync(ALL_LANES, yes);
             place[i] = yes ? count + __popc(ballot & ((1u << lane) - 1)) : 0;
-            s.place[p][i * 32 + lane] = (unsigned short)place[i];
+            s.place[p][i * 32 + lane] = (unsigned char)place[i];
             count += __popc(ballot);
         }
 #pragma unroll 1
@@ -774,10 +774,12 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     }
 }
 
+/* For up to `rows` rows, as a rule as many as it can have. */
 template <class T, int R, int C, int W, int BLOCKS>
-constexpr MidKernel on_chip()
+constexpr MidKernel on_chip(int rows = 32 * R)
 {
-    return {(const void *)lu_on_chip<T, R, C, W, BLOCKS>, 32 * R, 32 * W,
+    static_assert(R <= 8, "a place in a column is a byte");
+    return {(const void *)lu_on_chip<T, R, C, W, BLOCKS>, rows, 32 * W,
             lu_shared_bytes<T, R, C, W>};
 }
 
