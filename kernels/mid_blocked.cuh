@@ -194,9 +194,10 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
                 }
             }
             const bool here = largest_here(key, twice, mine, all);
-            if (all >= infinity_key<Real<T>>()) /* NaN, too */
+            const bool nan = all >= infinity_key<Real<T>>(); /* or Inf */
+            if (nan)
                 mine = {INFINITY, -1, 0};
-            if (here || (all == 0 && lane == 0)) {
+            if (nan || all == 0 ? lane == 0 : here) {
                 s.best[k % 2][warp] = mine;
                 BL_UNROLL
                 for (int i = 0; i < R; i++)

@@ -46,6 +46,7 @@ engine=$BUILD/.libs/libbatchlapack_cuda.so
 # batch links the shim in, and so looks beside itself for the engine.
 wrap device-compare "$(program compare)" "${MATRICES:-2000}"
 wrap device-batch env BATCHLAPACK_ENGINE="$engine" "$(program batch)" --heavy
+wrap device-mid env BATCHLAPACK_ENGINE="$engine" "$(program mid)" "${MATRICES:-3000}" 400
 wrap device-field-faults "$(program field_faults)" --heavy
 wrap device-xlintst bash "$here/xlintst.sh"
 wrap device-examples bash "$here/examples.sh"
