@@ -355,7 +355,8 @@ static int run_all(const char *only)
 {
     if (!reference_open())
         return 0;
-    size_t most = (size_t)tasks_each * BL_LAPACK_ROUTINES * BL_PRECISIONS * MATRIX_CLASS_COUNT;
+    size_t most =
+        (size_t)tasks_each * BL_LAPACK_ROUTINES * BL_PRECISIONS * MATRIX_CLASS_COUNT;
     struct task *tasks = calloc(most, sizeof *tasks);
     int64_t count = 0;
     for (int r = 0; r < BL_LAPACK_ROUTINES; r++)

@@ -995,7 +995,8 @@ void test_large_determinants(Report &host)
             double logabs = n * log(hypot(c.re, c.im)), angle = n * atan2(c.im, c.re);
             Complex<double> phase = product_of(d.phase).value;
             double off = hypot(phase.re + cos(angle), phase.im + sin(angle));
-            report.count(fabs(double(d.logabs) - logabs) <= 20 * eps * (n + fabs(logabs)) &&
+            report.count(fabs(double(d.logabs) - logabs) <=
+                                 20 * eps * (n + fabs(logabs)) &&
                              off <= 20 * eps * n && d.info == 0,
                          k.label + text(": %.17g, not %.17g, phase off by %g",
                                         double(d.logabs), logabs, off));
@@ -1045,8 +1046,7 @@ void test_gedet()
             bool zero = is_zero(d.phase) && d.logabs == -INFINITY;
             bool number = d.logabs == d.logabs;
             bool extreme = kind == NAN_IN || kind == INF_IN || kind == HUGE_;
-            report.count(number ? (d.info > 0) == zero : extreme,
-                         c.label);
+            report.count(number ? (d.info > 0) == zero : extreme, c.label);
         }
     T phase = from_real<T>(5);
     Real<T> logabs = 5;
