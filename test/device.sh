@@ -58,9 +58,15 @@ whole=yes
 if [ "${SANITIZER:-yes}" = no ] || ! command -v compute-sanitizer >/dev/null; then
     whole=no
 else
-    for tool in memcheck racecheck; do
-        wrap "device-$tool" env BATCHLAPACK_ENGINE="$engine" \
-            bash "$here/device/sanitize.sh" $tool "$(program batch)"
+    sanitize() { # TOOL NAME PROGRAM ARGUMENTS...
+        wrap "device-$1-$2" env BATCHLAPACK_ENGINE="$engine" \
+            bash "$here/device/sanitize.sh" "$@"
+    }
+    # racecheck takes a minute for what memcheck does in a second, and so gets two sizes.
+    sanitize racecheck batch "$(program batch)" --tiny
+    sanitize memcheck batch "$(program batch)" --small
+    for row in geinv_batch_strided gedet_batch_strided getrf_batch; do
+        sanitize memcheck $row "$(program entries)" --only $row
     done
 fi
 # These two want the card for themselves: they fill its memory, or count it.
