@@ -782,7 +782,7 @@ static void each_memory(enum bl_row row, enum bl_precision p, int mode)
 {
     struct rng r = {(uint64_t)row * 4 + p + 1};
     char why[300] = "";
-    int64_t largest = heavy && mode != BATCHLAPACK_MODE_CPU ? 100 : 40;
+    int64_t largest = heavy && mode != BATCHLAPACK_MODE_CPU ? 80 : 40;
     for (int memory = 0; memory < MEMORIES && !*why; memory++)
         for (unsigned spelling = 0; spelling < 4 && !*why; spelling++) {
             if (mode == BATCHLAPACK_MODE_CPU && memory >= DEVICE)
@@ -811,9 +811,10 @@ static void each_entry(int64_t item, void *data)
 static void mixed_sizes(enum bl_row row, enum memory memory)
 {
     struct rng r = {99 + (uint64_t)row};
+    bool large = heavy && row != BL_ROW_GETRFNP_GROUPS; /* long double takes its time */
     for (int p = 0; p < BL_PRECISIONS; p++) {
         struct batch s = new_batch(row, (enum bl_precision)p, 1, memory,
-                                   heavy ? 600 : 150, heavy ? 200 : 60, &r);
+                                   large ? 400 : 150, large ? 200 : 60, &r);
         pose(&s, 4321);
         run(&s);
         verdict(s.why, "mixed-%c%s-%s", "sdcz"[p], bl_rows[row].name,
