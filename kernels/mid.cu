@@ -38,8 +38,9 @@ const MidKernel *on_chip(const struct bl_job *job)
 cudaError_t start(const void *kernel, int64_t blocks, int threads, size_t bytes,
                   void **parameters, cudaStream_t stream)
 {
+    /* The same for every launch: another thread may be between this call and its own. */
     cudaError_t error = cudaFuncSetAttribute(
-        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_limit()));
     if (error != cudaSuccess)
         return error;
     return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(threads), parameters,
