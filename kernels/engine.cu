@@ -13,7 +13,6 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include "kernel.cuh"
-#include "mid.h"
 #include "tiny.h"
 
 namespace bl
@@ -563,8 +562,6 @@ size_t workspace(const struct bl_job *job)
 {
     if (tiny_takes(job))
         return 0;
-    if (mid_takes(job))
-        return mid_workspace(job);
     Plan plan = plan_of(job);
     return plan.teams * (plan.control_bytes + plan.work_bytes);
 }
@@ -573,8 +570,6 @@ cudaError_t launch(const struct bl_job *job, cudaStream_t stream)
 {
     if (tiny_takes(job))
         return tiny_launch(job, stream);
-    if (mid_takes(job))
-        return mid_launch(job, stream);
     Plan plan = plan_of(job);
     Arguments g = {};
     g.a = job->a;
