@@ -88,7 +88,7 @@ static void *need(size_t count, size_t size)
     void *p = malloc((count ? count : 1) * size);
     if (!p) {
         bl_say("out of memory in a batch on the CPU");
-        exit(EXIT_FAILURE);
+        abort(); /* not exit(): this may be a worker, amid others */
     }
     return p;
 }

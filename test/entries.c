@@ -956,6 +956,8 @@ static void bad_arguments(enum bl_row row, enum bl_precision p)
             if (grouped(&s) && strchr("aAXpP", args[i]))
                 expect(&s, i + 1, "NULL in the array", null_element, why);
             s.memory = DEVICE;
+            if (grouped(&s) && strchr("aAXpP", args[i]))
+                expect(&s, i + 1, "NULL in the array", null_element, why);
             if (!grouped(&s) && strchr("aABXpPDGi", args[i]))
                 expect(&s, i + 1, "host memory among device memory", to_host, why);
             s.memory = PAGEABLE;
@@ -994,6 +996,9 @@ static void empty(void)
             call_entry(entry(&s), p.count, p.v);
             unpack(&p);
             fetch_all(&s);
+            if (batchlapack_status() != BATCHLAPACK_OK)
+                snprintf(why, sizeof why, "%s: status of a batch of 0",
+                         bl_rows[row].name);
             for (int w = 0; w < OPERANDS && !*why; w++)
                 if (s.o[w].start && memcmp(s.o[w].used, s.o[w].want, s.o[w].bytes) != 0)
                     snprintf(why, sizeof why, "%s: a batch of 0 wrote",
