@@ -65,8 +65,10 @@ static double flops_of(const struct call *c)
     double n = (double)c->n, m = n, k = n, r = n;
     double count[] = {
 #define T(name, flops, fast_lapack, reference, chain) flops,
+#define E(name, operations, chain)
 #include "tune.def"
 #undef T
+#undef E
     };
     (void)m, (void)k, (void)r;
     return count[c->id / BL_PRECISIONS] * (c->id % BL_PRECISIONS >= BL_C ? 4 : 1);

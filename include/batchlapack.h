@@ -84,7 +84,14 @@ typedef int32_t batchlapack_int;
  * BATCHLAPACK_MODE in batchlapack(7). A device call always runs on the GPU where the data
  * is: nothing is copied, and there is nothing to fall back to. It is asynchronous on the
  * thread's stream or, without one, complete on return. When the device fails, INFO is
- * left untouched, batchlapack_status() says what happened, and one line goes to stderr.
+ * left untouched (of a call with groups of different shapes, what was started before the
+ * failure may still be done), batchlapack_status() says what happened, and one line goes
+ * to stderr. Where a group's array of pointers is in device or managed memory it must
+ * stay as it is until the call has run; one in host memory is copied at once.
+ *
+ * Integers. The plain names take 32-bit integers; beside a LAPACK whose own plain names
+ * take 64-bit ones (MKL's ILP64 layer, liblapack64) they do as that LAPACK does. The _64
+ * names are always 64-bit.
  *
  * Threads. Any number of threads may call at the same time, on different data. Mode,
  * stream and status belong to the calling thread. A forked child's host calls run on the
@@ -364,7 +371,7 @@ enum {
     BATCHLAPACK_NO_MEMORY = 1,   /* of the device or the host */
     BATCHLAPACK_FAULT = 2,       /* the device reported an error */
     BATCHLAPACK_LOST = 3,        /* the device or its context is gone, or there is none */
-    BATCHLAPACK_UNSUPPORTED = 4, /* by this device */
+    BATCHLAPACK_UNSUPPORTED = 4, /* by the engine, or there is no engine */
     BATCHLAPACK_BAD_ARGUMENT = 5
 };
 int batchlapack_status(void);
@@ -372,9 +379,9 @@ int batchlapack_status(void);
 /* A status in words, for example "out of memory". A constant; never NULL. */
 const char *batchlapack_status_text(int status);
 
-/* Hold at least `bytes` of device memory as workspace: from then on device calls whose
- * workspace fits allocate nothing. release gives back all that is not in use. Both return
- * a status; the GPU is started if it was not. */
+/* Hold at least `bytes` of device memory as workspace, and start the GPU for it: from
+ * then on device calls whose workspace fits allocate nothing. release gives back all that
+ * is not in use. Both return a status. */
 int batchlapack_reserve(size_t bytes);
 int batchlapack_release(void);
 

@@ -13,6 +13,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include "kernel.cuh"
+#include "tiny.h"
 
 namespace bl
 {
@@ -548,20 +549,27 @@ Plan plan_of(const struct bl_job *job)
  * them, and no block does more than eight times another's work. */
 int bucket(const struct bl_job *, int64_t m, int64_t n)
 {
-    int b = 0;
-    while (b < BL_BUCKETS - 1 && (int64_t(1) << b) < at_least(m, n))
+    const int64_t order = at_least(m, n);
+    if (order <= 32)
+        return tiny_class(order);
+    int b = 8;
+    while (b < BL_BUCKETS - 1 && (int64_t(64) << (b - 8)) < order)
         b++;
     return b;
 }
 
 size_t workspace(const struct bl_job *job)
 {
+    if (tiny_takes(job))
+        return 0;
     Plan plan = plan_of(job);
     return plan.teams * (plan.control_bytes + plan.work_bytes);
 }
 
 cudaError_t launch(const struct bl_job *job, cudaStream_t stream)
 {
+    if (tiny_takes(job))
+        return tiny_launch(job, stream);
     Plan plan = plan_of(job);
     Arguments g = {};
     g.a = job->a;

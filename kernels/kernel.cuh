@@ -29,10 +29,13 @@ struct Arguments {
     size_t work_bytes;
 };
 
+/* NULL where the routine has no such operand. */
 __device__ __forceinline__ void *operand_at(const struct bl_operand &x, int64_t item,
                                             int64_t element)
 {
-    return x.array ? x.array[item] : (char *)x.p + item * x.stride * element;
+    if (x.array)
+        return x.array[item];
+    return x.p ? (char *)x.p + item * x.stride * element : nullptr;
 }
 
 /* A team of `blocks` thread blocks takes every (number of teams)-th problem. Of an empty

@@ -88,6 +88,7 @@ static void sum_up(struct batch *b)
     sum->batch = 0;
     sum->m = sum->n = 0;
     sum->empty = true;
+    double latency = 0; /* once for all groups, which run together */
     for (int64_t g = 0; g < b->groups; g++) {
         const struct bl_call *c = &b->group[g];
         sum->batch += c->batch;
@@ -97,11 +98,14 @@ static void sum_up(struct batch *b)
         sum->n = bl_max(sum->n, c->n);
         sum->empty = false;
         struct bl_cost cost = bl_cost(c);
+        double once = bl_batch_latency(c);
         sum->cost.cpu += cost.cpu;
-        sum->cost.gpu += cost.gpu;
+        sum->cost.gpu += cost.gpu - once;
+        latency = once > latency ? once : latency;
         sum->operations += bl_flops(c->id, (double)c->m, (double)c->n, (double)c->nrhs) *
                            (double)c->batch;
     }
+    sum->cost.gpu += latency;
 }
 
 /* False: a bad argument (b->bad) or no memory. */
@@ -161,14 +165,14 @@ static bool readable(const void *p)
     return good;
 }
 
-/* What the engine says; without one, or after it was lost, what the CPU can not read is
- * on a device. False: on another device. */
+/* What the engine says; where there is none, or it can not say, what the CPU can not read
+ * is on a device. False: on another device. */
 static bool kind_of_memory(const struct bl_engine *e, const void *p, enum bl_memory *kind)
 {
     enum bl_status status = e ? e->memory_kind(p, kind) : BL_LOST;
-    if (status == BL_LOST)
+    if (status != BL_OK && status != BL_UNSUPPORTED)
         *kind = readable(p) ? BL_MEMORY_PAGEABLE : BL_MEMORY_DEVICE;
-    return status == BL_OK || status == BL_LOST;
+    return status != BL_UNSUPPORTED;
 }
 
 static void ask(struct places *at, const struct bl_engine *e, const void *p,
@@ -229,13 +233,23 @@ static enum place place_of(const struct bl_engine *e, const struct batch *b,
     return at.device || (!at.pageable && (at.managed || bl_stream())) ? DEVICE : HOST;
 }
 
-/* A group's array in host memory may hold NULL. */
-static unsigned null_in_arrays(const struct batch *b)
+/* The CPU's to look into: neither on a device nor on its way to and fro. */
+static bool in_host_memory(const struct bl_engine *e, const void *p)
+{
+    enum bl_memory kind = BL_MEMORY_PAGEABLE;
+    return !e || (kind_of_memory(e, p, &kind) &&
+                  (kind == BL_MEMORY_PAGEABLE || kind == BL_MEMORY_PINNED));
+}
+
+/* A group's array in host memory may hold NULL. `e` is NULL where all memory is. */
+static unsigned null_in_arrays(const struct bl_engine *e, const struct batch *b)
 {
     const char *args = bl_row(b->id)->args;
     for (unsigned i = 0; args[i]; i++)
         for (int64_t g = 0; strchr("aAXpP", args[i]) && g < b->groups; g++) {
             void *const *p = bl_operand_of(&b->group[g], args[i]);
+            if (!p || (g == 0 && !in_host_memory(e, p)))
+                break;
             for (int64_t k = 0;
                  b->group[g].m > 0 && b->group[g].n > 0 && k < b->group[g].batch; k++)
                 if (!p[k])
@@ -403,10 +417,9 @@ static enum bl_reason run_on_device(const struct bl_engine *e, struct batch *b,
     enum bl_status status =
         make_jobs(j, b, e) ? bl_batch_on_device(e, j->job, j->count) : BL_NOMEM;
     enum bl_reason where = BL_ON_GPU;
+    /* A fault may be the stream's, which is the program's: only a lost device counts. */
     if (status != BL_OK)
-        where = bl_engine_failed(status);
-    else
-        bl_engine_succeeded();
+        where = status == BL_LOST ? bl_engine_failed(status) : BL_WHY_FAULT;
     bl_guard_leave(&guard);
     if (status != BL_OK)
         say_lost(b, status);
@@ -430,15 +443,12 @@ static void run(struct batch *b)
     bool possible;
     const struct bl_engine *e = bl_engine_for_device_data(&possible);
     enum place place = possible ? place_of(e, b, &b->bad) : HOST;
+    if (!b->bad && place != FOREIGN && has_groups(b))
+        b->bad = null_in_arrays(place == DEVICE ? e : NULL, b);
     bl_guard_leave(&guard);
-    if (!b->bad && place == HOST && has_groups(b))
-        b->bad = null_in_arrays(b);
-    if (b->bad) {
-        report(b);
+    if (b->bad)
         return;
-    }
     bl_enter(&here);
-    bl_set_status(BL_OK);
     if (place == FOREIGN || (place == DEVICE && !e)) {
         say_lost(b, place == FOREIGN ? BL_UNSUPPORTED : BL_LOST);
         return;
@@ -464,12 +474,14 @@ void bl_batch(unsigned id, unsigned spelling, void **v, const void *caller)
                       .caller = caller};
     if (atomic_load_explicit(&bl_lanes_hold_memory, memory_order_relaxed))
         bl_pipeline_count_call();
-    if (decode(&b) && b.groups > 0)
+    bl_set_status(BL_OK);
+    bool decoded = decode(&b);
+    if (decoded && b.groups > 0)
         run(&b);
-    else if (b.bad)
-        report(&b);
-    else if (b.groups > 0)
+    else if (!decoded && !b.bad)
         say_lost(&b, BL_NOMEM);
     if (b.group != &b.one)
         free(b.group);
+    if (b.bad) /* last: it may never return */
+        report(&b);
 }

@@ -88,7 +88,7 @@ static void *need(size_t count, size_t size)
     void *p = malloc((count ? count : 1) * size);
     if (!p) {
         bl_say("out of memory in a batch on the CPU");
-        exit(EXIT_FAILURE);
+        abort(); /* not exit(): this may be a worker, amid others */
     }
     return p;
 }
@@ -228,23 +228,30 @@ static void part(void *arg, int64_t from, int64_t to, int worker)
 
 #define CALL_NS 200.0
 #define FLOP_NS 0.5
+#define LARGE 256 /* from here on a threaded LAPACK makes good use of its threads */
 
 void bl_batch_on_cpu(const struct bl_job *job, int64_t from, unsigned spelling,
                      const void *caller)
 {
+    struct bl_single_thread single = {.of = NULL};
     struct cpu x = {.job = job,
                     .from = from,
                     .spelling = spelling,
                     .caller = caller,
-                    .element = bl_element(job->precision)};
-    unsigned id = bl_id(BL_ROW_GETRF, job->precision);
-    struct bl_single_thread single;
+                    .element = bl_element(job->precision),
+                    .single = &single};
+    bl_fn *fn = bl_find(bl_id(BL_ROW_GETRF, job->precision), spelling, caller).fn;
+    int64_t count = job->batch - from;
     double each =
         CALL_NS + FLOP_NS * bl_operations(job->routine, job->precision, (double)job->m,
                                           (double)job->n, (double)job->nrhs);
-    bool at_once = bl_single_thread_begin(&single, bl_find(id, spelling, caller).fn);
-    x.single = &single;
-    bl_workers_run(at_once ? (int64_t)each : 0, job->batch - from, part, &x);
+    /* Too few to go round, each large: one after the other, on the LAPACK's threads. */
+    if (bl_max(job->m, job->n) >= LARGE && job->batch < bl_threads_of(fn)) {
+        part(&x, 0, count, 0);
+        return;
+    }
+    bool at_once = bl_single_thread_begin(&single, fn);
+    bl_workers_run(at_once ? (int64_t)each : 0, count, part, &x);
     bl_single_thread_end(&single);
 }
 

@@ -108,7 +108,8 @@ struct extra {
 static bool in_host_memory(const struct bl_engine *e, const void *p)
 {
     enum bl_memory kind = BL_MEMORY_PAGEABLE;
-    return p && (e->memory_kind(p, &kind) != BL_OK || kind == BL_MEMORY_PAGEABLE);
+    return p && e->memory_kind(p, &kind) == BL_OK &&
+           (kind == BL_MEMORY_PAGEABLE || kind == BL_MEMORY_PINNED);
 }
 
 static size_t measure(struct extra *x, const struct bl_engine *e,

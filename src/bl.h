@@ -202,6 +202,8 @@ static inline double bl_flops(unsigned id, double m, double n, double nrhs)
 /* Predicted seconds that the GPU saves over the program's LAPACK; > 0: worth it. */
 double bl_saving(const struct bl_call *c);
 struct bl_cost bl_cost(const struct bl_call *c); /* of all of a batch */
+/* What of a batch's cost on the GPU does not grow with the number of its matrices. */
+double bl_batch_latency(const struct bl_call *c);
 enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c);
 #define BL_STARTUP_SECONDS 0.5
 

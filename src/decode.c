@@ -147,13 +147,15 @@ static bool illegal(const struct bl_call *c, char letter, char *last, bool batch
     case 'G':
         return batched && c->batch > 0 && !c->logabs;
     case 'l':
-        return *last == 'a'   ? c->lda < bl_max(1, c->m)
-               : *last == 'b' ? c->ldb < bl_max(1, c->n)
-                              : c->ldx < bl_max(1, c->n);
+        return *last == 'a' ? c->lda < bl_max(1, c->m)
+               : *last == 'b'
+                   ? c->ldb < bl_max(1, c->n)
+                   : c->ldx < bl_max(1, c->n) || (c->x == c->a && c->ldx != c->lda);
     case 's':
         return *last == 'a'   ? too_small(c->stride_a, c->lda, c->n)
                : *last == 'b' ? too_small(c->stride_b, c->ldb, c->nrhs)
-               : *last == 'x' ? too_small(c->stride_x, c->ldx, c->n)
+               : *last == 'x' ? too_small(c->stride_x, c->ldx, c->n) ||
+                                    (c->x == c->a && c->stride_x != c->stride_a)
                               : c->stride_ipiv < bl_min(c->m, c->n);
     case 'q':
         return !c->query && c->lwork < bl_max(1, c->n);

@@ -95,6 +95,18 @@ static double gpu_seconds(unsigned id, double m, double n, double nrhs)
 }
 
 #define IN_FLIGHT 1024 /* matrices that the card works on at a time, about */
+#define TINY 32        /* up to this order no column is waited for */
+
+static double column_seconds(const struct bl_call *c)
+{
+    int64_t k = bl_min(c->m, c->n);
+    return k > TINY ? model[MODEL_BATCH_COLUMN] * (double)k : 0;
+}
+
+double bl_batch_latency(const struct bl_call *c)
+{
+    return model[MODEL_LATENCY] + column_seconds(c);
+}
 
 static struct bl_cost batch_cost(const struct bl_call *c)
 {
@@ -102,9 +114,8 @@ static struct bl_cost batch_cost(const struct bl_call *c)
     double one = model[c->reference ? MODEL_CPU_RATE_REFERENCE : MODEL_CPU_RATE];
     struct bl_cost seconds = {
         b * (model[MODEL_CPU_CALL] + bl_flops(c->id, m, n, r) / one) / bl_workers_count(),
-        model[MODEL_LATENCY] +
-            model[MODEL_BATCH_COLUMN] * (m < n ? m : n) * ceil(b / IN_FLIGHT) +
-            b * moved_and_computed(c->id, m, n, r)};
+        bl_batch_latency(c) +
+            b * (column_seconds(c) / IN_FLIGHT + moved_and_computed(c->id, m, n, r))};
     return seconds;
 }
 

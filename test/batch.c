@@ -340,6 +340,9 @@ static bool check_inverse(struct batch *s, struct problem *p, int64_t item,
     if (differing(a, &p->want_a, triangle, -1, true, first, size) == 0 ||
         !p->has_original || !is_finite(&p->want_a, triangle))
         return true;
+    if (!is_finite(&p->original, triangle)) /* no residual can be formed */
+        return misplaced(a, &p->want_a, first, size) == 0 ||
+               complain(s, item, "NaN or Inf in the inverse", first);
     double ours = inverse_residual(&p->original, a, triangle);
     double theirs = inverse_residual(&p->original, &p->want_a, triangle);
     snprintf(first, size, "%.3g, netlib's is %.3g", ours, theirs);

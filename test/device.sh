@@ -46,6 +46,8 @@ engine=$BUILD/.libs/libbatchlapack_cuda.so
 # batch links the shim in, and so looks beside itself for the engine.
 wrap device-compare "$(program compare)" "${MATRICES:-2000}"
 wrap device-batch env BATCHLAPACK_ENGINE="$engine" "$(program batch)" --heavy
+wrap device-tiny env BATCHLAPACK_ENGINE="$engine" "$(program tiny)" 20000
+wrap device-reciprocal "$BUILD/test/device/reciprocal"
 wrap device-entries "$(program entries)" --heavy
 wrap device-field-faults "$(program field_faults)" --heavy
 wrap device-xlintst bash "$here/xlintst.sh"
@@ -55,9 +57,15 @@ whole=yes
 if [ "${SANITIZER:-yes}" = no ] || ! command -v compute-sanitizer >/dev/null; then
     whole=no
 else
-    for tool in memcheck racecheck; do
-        wrap "device-$tool" env BATCHLAPACK_ENGINE="$engine" \
-            bash "$here/device/sanitize.sh" $tool "$(program batch)"
+    sanitize() { # TOOL NAME PROGRAM ARGUMENTS...
+        wrap "device-$1-$2" env BATCHLAPACK_ENGINE="$engine" \
+            bash "$here/device/sanitize.sh" "$@"
+    }
+    # racecheck takes a minute for what memcheck does in a second, and so gets two sizes.
+    sanitize racecheck batch "$(program batch)" --tiny
+    sanitize memcheck batch "$(program batch)" --small
+    for row in geinv_batch_strided gedet_batch_strided getrf_batch; do
+        sanitize memcheck $row "$(program entries)" --only $row
     done
 fi
 # These two want the card for themselves: they fill its memory, or count it.

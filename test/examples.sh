@@ -113,4 +113,23 @@ if built chemistry; then
     done
     check chemistry-threads-same-figures "$(diff <(cat <<<"$single") <(cat <<<"$alone_figures"))"
 fi
+# The one that knows the library is linked with it, not preloaded. With netlib on both
+# sides the same bits.
+if built slater; then
+    first=
+    for mode in cpu gpu auto; do
+        where=$mode
+        [ $mode != auto ] || where=any
+        out=$(env BATCHLAPACK_MODE=$mode BATCHLAPACK_ARITHMETIC=exact BATCHLAPACK_REPORT=1 \
+            ${engine:+BATCHLAPACK_ENGINE="$engine"} "$BUILD/fortran/examples/slater" \
+            <"$examples/slater.in" 2>"$report") || check "slater-$mode" "exit status $?"
+        check "slater-$mode-passes" "$(passes "$out")"
+        check "slater-$mode-report" "$(accounted $where dgedet_batch_strided=731 \
+            dgeinv_batch_strided=30)"
+        sed 's/^/# /' "$report"
+        [ -n "$first" ] || first=$out
+        [ "$engine" != "${MOCK-}" ] || check "slater-$mode-same-figures" \
+            "$(diff <(figures <<<"$first") <(figures <<<"$out"))"
+    done
+fi
 exit $failed

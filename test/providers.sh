@@ -172,7 +172,7 @@ needs netlib libblas3 liblapack3 || exit 0
 program rows "$lapack/liblapack.so.3"
 provider netlib rows "$lapack:$blas" '/(lapack|blas)/lib(lapack|blas)\.so\.3' reference
 threaded=threaded
-[ "$(nproc)" -gt 1 ] || threaded=single # OpenBLAS takes no more than there are CPUs
+[ "$(env -u OMP_NUM_THREADS nproc)" -gt 1 ] || threaded=single # OpenBLAS takes no more than there are CPUs
 one_thread netlib "$blas" "$lapack/liblapack.so.3" dgetrf_ single 300
 for threads in pthread openmp; do
     needs openblas-$threads libopenblas0-$threads || continue

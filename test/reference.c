@@ -20,8 +20,9 @@
 
 /* ---- the table ---- */
 
-static const char *const names[BL_LAPACK_ROUTINES][BL_PRECISIONS] = {
+static const char *const names[BL_ROUTINES][BL_PRECISIONS] = {
 #define R_SDCZ(name, NAME, nargs, args) {"s" #name, "d" #name, "c" #name, "z" #name},
+#define E_SDCZ(name, NAME, args) {"s" #name, "d" #name, "c" #name, "z" #name},
 #include "routines.def"
 };
 

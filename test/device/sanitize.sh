@@ -1,21 +1,16 @@
 #!/bin/bash
-# A subset of the batch test under compute-sanitizer: sanitize.sh TOOL PROGRAM (racecheck
-# takes a minute for what memcheck does in a second, and so gets two sizes).
+# A test under compute-sanitizer: sanitize.sh TOOL NAME PROGRAM [ARGUMENTS].
 set -u
-tool=$1 program=$2
-case $tool in
-racecheck) sizes=--tiny ;;
-*) sizes=--small ;;
-esac
+tool=$1 name=$2
+shift 2
 log=$(mktemp)
-timeout 250 compute-sanitizer --tool "$tool" --error-exitcode 99 "$program" $sizes \
-    >"$log" 2>&1
+timeout 250 compute-sanitizer --tool "$tool" --error-exitcode 99 "$@" >"$log" 2>&1
 rc=$?
 if [ $rc -eq 0 ] && grep -q '^ok ' "$log" && grep -Eq '0 (errors|hazards)' "$log"; then
-    echo "ok sanitizer-$tool"
+    echo "ok sanitizer-$tool-$name"
     echo "# $(grep -c '^ok ' "$log") cases under $tool; $(grep -E 'SUMMARY' "$log")"
 else
-    echo "not ok sanitizer-$tool - status $rc"
+    echo "not ok sanitizer-$tool-$name - status $rc"
     grep -vE '^ok ' "$log" | tail -40
     exit 1
 fi

@@ -1,0 +1,324 @@
+/* Batches of matrices up to 32 x 32 on device memory against cuBLAS, cuSOLVER and MAGMA.
+ *
+ *     bench/batched ENGINE [routines [precisions [sizes [magma-batched.csv]]]]
+ *
+ * ENGINE is libbatchlapack_cuda.so; the others are comma-separated lists, "" for all.
+ * Jobs go straight to the engine. cuBLAS and cuSOLVER run in the same process on the same
+ * data; MAGMA's figures come from a file and are scaled by the two copy speeds. Prints a
+ * line a routine, precision and size: nanoseconds a matrix (median), times over the
+ * floor, how often faster than each peer. The floor is every matrix read once and written
+ * once at the measured speed of a copy, or the arithmetic in separate products and sums
+ * where that takes longer; of potrf the triangle in whole 32-byte sectors. No other
+ * process should use the card.
+ */
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cublas_v2.h>
+#include <cusolverDn.h>
+#include <dlfcn.h>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "../src/engine.h"
+
+static const int sizes[] = {2, 3, 4, 5, 7, 8, 11, 15, 16, 17, 20, 24, 25, 31, 32};
+static const size_t element[] = {4, 8, 8, 16};
+static const int REPEATS = 7;
+
+static const struct bl_engine *engine;
+static void *queue;
+static char *original, *a, *x, *b, *integers, *pointers, *peer_pointers;
+static cublasHandle_t cublas;
+static cusolverDnHandle_t cusolver;
+static double copy_speed;                   /* bytes read and written a second */
+static std::map<std::string, double> magma; /* nanoseconds a matrix, scaled */
+
+static void must(bool good, const char *what)
+{
+    if (!good) {
+        fprintf(stderr, "batched: %s: %s\n", what,
+                cudaGetErrorString(cudaGetLastError()));
+        exit(1);
+    }
+}
+
+/* Uniform in (-1, 1); with `n`, also n + 1 on the diagonals, with no imaginary part. */
+template <class R>
+__global__ void fill(R *p, size_t count, int n, int parts)
+{
+    size_t step = (size_t)gridDim.x * blockDim.x;
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += step) {
+        uint64_t z = i * 0x9E3779B97F4A7C15u;
+        z ^= z >> 29;
+        z *= 0xBF58476D1CE4E5B9u;
+        p[i] = (R)((double)(int64_t)(z ^ z >> 32) * 0x1p-63);
+        size_t at = i / parts % ((size_t)(n ? n : 1) * (n ? n : 1));
+        if (n && at % (n + 1) == 0)
+            p[i] = i % parts ? 0 : n + 1;
+    }
+}
+
+static void fill_all(int precision, char *p, size_t elements, int n)
+{
+    bool wide = precision == BL_D || precision == BL_Z;
+    int parts = precision >= BL_C ? 2 : 1;
+    if (wide)
+        fill<<<4096, 256>>>((double *)p, elements * parts, n, parts);
+    else
+        fill<<<4096, 256>>>((float *)p, elements * parts, n, parts);
+    must(cudaDeviceSynchronize() == cudaSuccess, "fill");
+}
+
+/* Median milliseconds on fresh data. */
+template <class Call>
+static double timed(size_t bytes, Call call)
+{
+    std::vector<float> all;
+    cudaEvent_t begin, end;
+    cudaStream_t stream = (cudaStream_t)queue;
+    cudaEventCreate(&begin);
+    cudaEventCreate(&end);
+    for (int i = 0; i <= REPEATS; i++) {
+        float ms = 0;
+        cudaMemcpyAsync(a, original, bytes, cudaMemcpyDeviceToDevice, stream);
+        cudaEventRecord(begin, stream);
+        call();
+        cudaEventRecord(end, stream);
+        must(cudaEventSynchronize(end) == cudaSuccess, "call");
+        cudaEventElapsedTime(&ms, begin, end);
+        if (i > 0)
+            all.push_back(ms);
+    }
+    std::sort(all.begin(), all.end());
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
+    return all[all.size() / 2];
+}
+
+static struct bl_job job_of(enum bl_routine_id r, int precision, int n, int64_t batch)
+{
+    struct bl_job job = {};
+    job.routine = r;
+    job.precision = (enum bl_precision)precision;
+    job.uplo = r == BL_POTRF ? 'L' : 0;
+    job.int_size = 4;
+    job.m = job.n = n;
+    job.nrhs = r == BL_GESV ? 1 : 0;
+    job.batch = batch;
+    job.a = {a, nullptr, n, (int64_t)n * n};
+    job.x = {x, nullptr, n, (int64_t)n * n};
+    job.b = {b, nullptr, n, n};
+    job.ipiv = {integers, nullptr, 0, n};
+    job.info = {integers + (size_t)batch * n * 4, nullptr, 0, 1};
+    return job;
+}
+
+static void run(struct bl_job job)
+{
+    static void *work;
+    static size_t held;
+    size_t bytes = engine->workspace(&job);
+    if (bytes > held) {
+        cudaFree(work);
+        must(cudaMalloc(&work, bytes) == cudaSuccess, "work space");
+        held = bytes;
+    }
+    job.work = work;
+    must(engine->run(&job, queue) == BL_OK, "run");
+}
+
+/* The peers' calls, by precision. */
+using Getrf = cublasStatus_t (*)(cublasHandle_t, int, void *const *, int, int *, int *,
+                                 int);
+using Getri = cublasStatus_t (*)(cublasHandle_t, int, const void *const *, int,
+                                 const int *, void *const *, int, int *, int);
+using Matinv = cublasStatus_t (*)(cublasHandle_t, int, const void *const *, int,
+                                  void *const *, int, int *, int);
+using Potrf = cusolverStatus_t (*)(cusolverDnHandle_t, cublasFillMode_t, int, void **,
+                                   int, int *, int);
+#define PEERS(type, name, suffix)                                                        \
+    static const type name[] = {                                                         \
+        (type)(void *)cublasS##suffix, (type)(void *)cublasD##suffix,                    \
+        (type)(void *)cublasC##suffix, (type)(void *)cublasZ##suffix}
+PEERS(Getrf, peer_getrf, getrfBatched);
+PEERS(Getri, peer_getri, getriBatched);
+PEERS(Matinv, peer_matinv, matinvBatched);
+static const Potrf peer_potrf[] = {
+    (Potrf)(void *)cusolverDnSpotrfBatched, (Potrf)(void *)cusolverDnDpotrfBatched,
+    (Potrf)(void *)cusolverDnCpotrfBatched, (Potrf)(void *)cusolverDnZpotrfBatched};
+
+static void fill_pointers(char *list, const char *base, size_t bytes, int64_t batch)
+{
+    std::vector<const char *> p((size_t)batch);
+    for (int64_t i = 0; i < batch; i++)
+        p[(size_t)i] = base + (size_t)i * bytes;
+    must(cudaMemcpy(list, p.data(), p.size() * sizeof p[0], cudaMemcpyHostToDevice) ==
+             cudaSuccess,
+         "pointers");
+}
+
+/* Bytes of the lower triangle in whole 32-byte sectors, the mean over matrices that begin
+ * where they do. */
+static double triangle_bytes(int n, size_t e)
+{
+    size_t sectors = 0;
+    for (size_t i = 0; i < 8; i++)
+        for (size_t j = 0; j < (size_t)n; j++) {
+            size_t column = (i * n * n + j * n) * e;
+            sectors += (column + n * e - 1) / 32 - (column + j * e) / 32 + 1;
+        }
+    return 4 * (double)sectors;
+}
+
+static double floor_ns(const char *name, int precision, int n)
+{
+    double e = (double)element[precision], n3 = (double)n * n * n;
+    double bytes = 2 * e * n * n, flops = n3 * 2 / 3;
+    if (!strcmp(name, "gesv"))
+        bytes += 2 * e * n;
+    if (!strcmp(name, "potrf")) {
+        bytes = 2 * triangle_bytes(n, element[precision]);
+        flops = n3 / 3;
+    }
+    if (!strcmp(name, "geinv"))
+        flops = 2 * n3;
+    if (!strcmp(name, "getri"))
+        flops = n3 * 4 / 3;
+    flops *= precision >= BL_C ? 4 : 1;
+    double rate = precision == BL_S || precision == BL_C ? 33.4e12 : 16.7e12;
+    return 1e9 * std::max(bytes / copy_speed, flops / rate);
+}
+
+static bool listed(const char *list, const std::string &word)
+{
+    return !*list ||
+           ("," + std::string(list) + ",").find("," + word + ",") != std::string::npos;
+}
+
+static void line(const char *name, enum bl_routine_id r, int precision, int n)
+{
+    int64_t batch = n <= 8 ? 400000 : 200000;
+    size_t e = element[precision], one = (size_t)n * n * e, bytes = one * (size_t)batch;
+    fill_all(precision, original, (size_t)n * n * batch, r == BL_POTRF ? n : 0);
+    fill_all(precision, b, (size_t)n * batch, 0);
+    struct bl_job job = job_of(r, precision, n, batch);
+    int *ipiv = (int *)integers, *info = ipiv + (size_t)batch * n;
+    if (r == BL_GETRI) { /* of factors */
+        cudaMemcpy(a, original, bytes, cudaMemcpyDeviceToDevice);
+        run(job_of(BL_GETRF, precision, n, batch));
+        must(engine->wait(queue) == BL_OK, "factors");
+        cudaMemcpy(original, a, bytes, cudaMemcpyDeviceToDevice);
+    }
+    double ns = timed(bytes, [&] { run(job); }) / (double)batch * 1e6, peer = 0;
+    fill_pointers(pointers, a, one, batch);
+    fill_pointers(peer_pointers, x, one, batch);
+    void *const *from = (void *const *)pointers, *const *to =
+                                                     (void *const *)peer_pointers;
+    const void *const *in = (const void *const *)pointers;
+    int many = (int)batch;
+    bool good = true;
+    if (r == BL_GETRF || r == BL_GESV)
+        peer = timed(bytes, [&] {
+            good &= peer_getrf[precision](cublas, n, from, n, ipiv, info, many) == 0;
+        });
+    else if (r == BL_GETRI)
+        peer = timed(bytes, [&] {
+            good &= peer_getri[precision](cublas, n, in, n, ipiv, to, n, info, many) == 0;
+        });
+    else if (r == BL_GEINV) {
+        double apart = timed(bytes, [&] {
+            good &= peer_getrf[precision](cublas, n, from, n, ipiv, info, many) == 0 &&
+                    peer_getri[precision](cublas, n, in, n, ipiv, to, n, info, many) == 0;
+        });
+        peer = timed(bytes, [&] {
+            good &= peer_matinv[precision](cublas, n, in, n, to, n, info, many) == 0;
+        });
+        peer = std::min(peer, apart);
+    } else
+        peer = timed(bytes, [&] {
+            good &= peer_potrf[precision](cusolver, CUBLAS_FILL_MODE_LOWER, n,
+                                          (void **)pointers, n, info, many) == 0;
+        });
+    must(good, "peer");
+    peer *= 1e6 / (double)batch;
+    auto known = magma.find("sdcz"[precision] + std::string(name) + std::to_string(n));
+    printf("%-6s %c %3d %9.3f ns %6.2f x floor %6.1f x %s", name, "sdcz"[precision], n,
+           ns, ns / floor_ns(name, precision, n), peer / ns,
+           r == BL_POTRF  ? "cuSOLVER"
+           : r == BL_GESV ? "cuBLAS getrf alone"
+                          : "cuBLAS");
+    if (known != magma.end())
+        printf(" %5.2f x MAGMA", known->second / ns);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void read_magma(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    char text[200], name[32];
+    int n, batch;
+    double ms;
+    while (f && fgets(text, sizeof text, f))
+        if (sscanf(text, "%31[^,#],%d,%d,%lf", name, &n, &batch, &ms) == 4)
+            magma[name + std::to_string(n)] = ms / batch * 1e6 * 3013.6e9 / copy_speed;
+    if (f)
+        fclose(f);
+}
+
+int main(int argc, char **argv)
+{
+    const char *names[] = {"getrf", "gesv", "getri", "geinv", "potrf"};
+    const enum bl_routine_id ids[] = {BL_GETRF, BL_GESV, BL_GETRI, BL_GEINV, BL_POTRF};
+    const char *path = argc > 1 ? argv[1] : ".libs/libbatchlapack_cuda.so";
+    const char *which = argc > 2 ? argv[2] : "", *precisions = argc > 3 ? argv[3] : "";
+    const char *orders = argc > 4 ? argv[4] : "";
+    void *handle = dlopen(path, RTLD_NOW);
+    engine = handle ? (const struct bl_engine *)dlsym(handle, BL_ENGINE_SYMBOL) : nullptr;
+    struct bl_device device;
+    char why[200] = "";
+    if (!engine || engine->open(0, &device, why, sizeof why) != BL_OK) {
+        fprintf(stderr, "batched: %s: %s\n", path, engine ? why : dlerror());
+        return 1;
+    }
+    const size_t most = (size_t)200000 * 32 * 32 * 16, count = 400000;
+    must(engine->queue_open(&queue) == BL_OK, "queue");
+    must(cudaMalloc((void **)&original, most) == cudaSuccess &&
+             cudaMalloc((void **)&a, most) == cudaSuccess &&
+             cudaMalloc((void **)&x, most) == cudaSuccess &&
+             cudaMalloc((void **)&b, count * 32 * 16) == cudaSuccess &&
+             cudaMalloc((void **)&integers, count * 33 * 4) == cudaSuccess &&
+             cudaMalloc((void **)&pointers, count * 8) == cudaSuccess &&
+             cudaMalloc((void **)&peer_pointers, count * 8) == cudaSuccess,
+         "memory");
+    must(cublasCreate(&cublas) == 0 &&
+             cublasSetStream(cublas, (cudaStream_t)queue) == 0 &&
+             cusolverDnCreate(&cusolver) == 0 &&
+             cusolverDnSetStream(cusolver, (cudaStream_t)queue) == 0,
+         "cuBLAS and cuSOLVER");
+    double ms = timed(most, [] {
+        cudaMemcpyAsync(x, a, most, cudaMemcpyDeviceToDevice, (cudaStream_t)queue);
+    });
+    copy_speed = 2 * (double)most / ms * 1e3;
+    read_magma(argc > 5 ? argv[5] : "bench/magma-batched.csv");
+    printf("%s, copy %.0f GB/s\n", device.name, copy_speed * 1e-9);
+    for (int r = 0; r < 5; r++)
+        for (int p = 0; p < BL_PRECISIONS; p++)
+            for (int n : sizes)
+                if (listed(which, names[r]) &&
+                    listed(precisions, std::string(1, "sdcz"[p])) &&
+                    listed(orders, std::to_string(n)))
+                    line(names[r], ids[r], p, n);
+    for (int p = 0; p < BL_PRECISIONS; p++) {
+        fill_all(p, original, (size_t)32 * 32 * 1000, 0);
+        struct bl_job job = job_of(BL_GETRF, p, 32, 1000);
+        printf("1000 %cgetrf n = 32: %.1f us\n", "sdcz"[p],
+               1e3 * timed(element[p] * 32 * 32 * 1000, [&] { run(job); }));
+    }
+    return 0;
+}

@@ -1,0 +1,98 @@
+/* Which jobs the tiny kernels take, and their launch.
+ *
+ * Called by engine.cu. A class of sizes is four columns wide and has its own kernel; the
+ * grid is one-dimensional, so a batch may have any number of problems.
+ */
+#include "tiny.h"
+
+namespace bl
+{
+
+TinyKernel tiny_kernel_s(enum bl_routine_id routine, int size);
+TinyKernel tiny_kernel_d(enum bl_routine_id routine, int size);
+TinyKernel tiny_kernel_c(enum bl_routine_id routine, int size);
+TinyKernel tiny_kernel_z(enum bl_routine_id routine, int size);
+
+namespace
+{
+
+constexpr int LIMIT = 32; /* rows and columns */
+
+/* Right-hand sides that GESV solves for in the kernel that factors. */
+constexpr int FUSED_COLUMNS = 8;
+
+int64_t order_of(const struct bl_job *job)
+{
+    return job->m > job->n ? job->m : job->n;
+}
+
+cudaError_t launch(enum bl_routine_id routine, const struct bl_job *job, TinyArguments g,
+                   int64_t slices, cudaStream_t stream)
+{
+    static TinyKernel (*const kernels[])(enum bl_routine_id, int) = {
+        tiny_kernel_s, tiny_kernel_d, tiny_kernel_c, tiny_kernel_z};
+    TinyKernel k = kernels[job->precision](routine, tiny_class(order_of(job)));
+    int64_t blocks = (job->batch + k.problems - 1) / k.problems * slices;
+    void *parameters[] = {&g};
+    if (blocks > INT32_MAX)
+        return cudaErrorInvalidConfiguration;
+    return cudaLaunchKernel(k.kernel, dim3(unsigned(blocks)), dim3(unsigned(k.threads)),
+                            parameters, 0, stream);
+}
+
+} // namespace
+
+int tiny_class(int64_t n)
+{
+    return n < 1 ? 0 : int((n - 1) / 4);
+}
+
+bool tiny_takes(const struct bl_job *job)
+{
+    if (job->m < 1 || job->n < 1 || order_of(job) > LIMIT || job->batch < 1)
+        return false;
+    switch (job->routine) {
+    case BL_GETRF:
+    case BL_GESV:
+    case BL_GETRI:
+    case BL_GETRI_OOP:
+    case BL_GEINV:
+    case BL_GEDET:
+    case BL_GETRFNP:
+    case BL_GETRFSP:
+        return true;
+    case BL_GETRS: /* netlib's transposed solves are chains: the general kernel's */
+        return job->trans == 'N' && job->nrhs > 0;
+    default:
+        return false;
+    }
+}
+
+cudaError_t tiny_launch(const struct bl_job *job, cudaStream_t stream)
+{
+    TinyArguments g = {};
+    g.a = job->a;
+    g.b = job->b;
+    g.x = job->routine == BL_GETRI ? job->a : job->x;
+    g.ipiv = job->ipiv;
+    g.info = job->info;
+    g.phase = job->phase;
+    g.logabs = job->logabs;
+    g.items = job->items;
+    g.batch = job->batch;
+    g.nrhs = job->nrhs;
+    g.m = int(job->m);
+    g.n = int(job->n);
+    g.int_size = job->int_size;
+    int64_t slices = (job->nrhs + TINY_COLUMNS - 1) / TINY_COLUMNS;
+    if (job->routine == BL_GETRS)
+        return launch(BL_GETRS, job, g, slices, stream);
+    if (job->routine != BL_GESV || job->nrhs <= FUSED_COLUMNS)
+        return launch(job->routine, job, g, 1, stream);
+    /* Many right-hand sides: more groups than there are matrices can share them out. */
+    cudaError_t error = launch(BL_GETRF, job, g, 1, stream);
+    g.after_gesv = true;
+    return error == cudaSuccess ? launch(BL_GETRS, job, g, slices, stream) : error;
+}
+
+} // namespace bl

@@ -1,0 +1,44 @@
+/* How matrices of at most 32 rows and columns come to kernels of their own.
+ *
+ * engine.cu asks tiny_takes() and calls tiny_launch(), both in tiny.cu, which pick one of
+ * the kernels that tiny_*.cu instantiate. None of them needs a work space.
+ */
+#ifndef BL_TINY_H
+#define BL_TINY_H
+
+#include <cuda_runtime.h>
+#include "../src/engine.h"
+
+namespace bl
+{
+
+/* Right-hand sides that a group of lanes takes in GETRS, one after the other. */
+constexpr int TINY_COLUMNS = 8;
+
+/* What a tiny kernel is told: a job, as far as it concerns one. */
+struct TinyArguments {
+    struct bl_operand a, b, x, ipiv, info, phase, logabs;
+    const struct bl_item *items;
+    int64_t batch;
+    int64_t nrhs;
+    int m, n;
+    int int_size;
+    bool after_gesv; /* getrs: where INFO is not 0, leave B alone */
+};
+
+struct TinyKernel {
+    const void *kernel;
+    int threads;  /* a block */
+    int problems; /* a block */
+};
+
+/* Whether the job is one for tiny_launch(). Depends on its shape, routine and precision.
+ */
+bool tiny_takes(const struct bl_job *job);
+cudaError_t tiny_launch(const struct bl_job *job, cudaStream_t stream);
+
+/* The size class of max(m, n) = n: what tiny_takes() jobs may share a run. */
+int tiny_class(int64_t n);
+
+} // namespace bl
+#endif
