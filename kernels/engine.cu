@@ -14,6 +14,7 @@
 #include <cuda_runtime.h>
 #include "kernel.cuh"
 #include "tiny.h"
+#include "tiny_cholesky.h"
 
 namespace bl
 {
@@ -560,7 +561,7 @@ int bucket(const struct bl_job *, int64_t m, int64_t n)
 
 size_t workspace(const struct bl_job *job)
 {
-    if (tiny_takes(job))
+    if (tiny_takes(job) || tiny_cholesky_takes(job))
         return 0;
     Plan plan = plan_of(job);
     return plan.teams * (plan.control_bytes + plan.work_bytes);
@@ -570,6 +571,8 @@ cudaError_t launch(const struct bl_job *job, cudaStream_t stream)
 {
     if (tiny_takes(job))
         return tiny_launch(job, stream);
+    if (tiny_cholesky_takes(job))
+        return tiny_cholesky_launch(job, stream);
     Plan plan = plan_of(job);
     Arguments g = {};
     g.a = job->a;

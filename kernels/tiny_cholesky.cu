@@ -16,7 +16,7 @@ bool tiny_cholesky_takes(const struct bl_job *job)
     case BL_POTRS:
     case BL_POSV:
     case BL_POTRI:
-        return job->n <= 32;
+        return job->n >= 1 && job->n <= 32 && job->batch >= 1;
     default:
         return false;
     }
@@ -44,8 +44,8 @@ cudaError_t tiny_cholesky_launch(const struct bl_job *job, cudaStream_t stream)
      */
     int64_t blocks = (job->batch + k.problems - 1) / k.problems;
     void *parameters[] = {&g};
-    return cudaLaunchKernel(k.kernel, dim3(unsigned(blocks)), dim3(k.threads), parameters,
-                            0, stream);
+    return cudaLaunchKernel(k.kernel, dim3(unsigned(blocks)), dim3(unsigned(k.threads)),
+                            parameters, 0, stream);
 }
 
 } // namespace bl

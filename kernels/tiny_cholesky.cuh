@@ -678,7 +678,7 @@ struct TinyCholesky {
     static constexpr int SIDE = LANES + 1; /* no two rows of a column in one bank */
     static constexpr int SIDES = SIDE * N; /* cells of right-hand sides, a warp */
     /* Rows a lane has in registers at once. */
-    static constexpr int WIDTH = N % 8 ? N : Traits<T>::complex ? 4 : 8;
+    static constexpr int WIDTH = N <= 8 || Traits<T>::complex ? 4 : 8;
 
     /* The diagonal becomes divisors. Bit p of the result: that of position p is steep.
      * Meets at its end. */

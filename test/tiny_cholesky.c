@@ -1,0 +1,498 @@
+/* Cholesky of matrices up to 32 x 32 against netlib, straight through the engine, so that
+ * the other triangle and what lies between and behind the columns can be poisoned and
+ * looked at again.
+ *
+ *     tiny_cholesky [matrices a precision]
+ *
+ * potrf, potrs and posv by bits: every n in 1..32, both triangles, every class of input,
+ * strided and by pointers, 32- and 64-bit integers, batches around the limits of a grid,
+ * batches of different shapes. potri by residual against netlib's. A result may depend
+ * neither on the place in the batch nor on the run. Links libshim; the engine is the one
+ * that BATCHLAPACK_ENGINE names or that lies beside the program.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bl.h"
+#include "reference.h"
+
+enum { MOST = 32, GAP = 5, GUARD = -99, CLASSES = CLASS_INDEFINITE + 1 };
+
+static const struct bl_engine *engine;
+static int64_t wanted = 1000; /* matrices a precision */
+
+/* A problem as it goes in, netlib's answer, and the engine's. */
+struct entry {
+    struct matrix a, b, want_a, want_b, got_a, got_b;
+    struct matrix original; /* of a factor: what it is the factor of; else empty */
+    int64_t want_info, got_info;
+};
+
+struct batch {
+    enum bl_routine_id routine;
+    enum bl_precision precision;
+    char uplo;
+    int int_size;
+    bool pointers, shapes; /* arrays of pointers in reverse order; items */
+    int64_t count, nrhs;
+    struct entry *entry;
+    char *host, *device; /* both of `size` bytes, the latter the engine's */
+    void *queue;
+    size_t size;
+    char why[500];
+};
+
+static void fault(struct batch *s, int64_t i, const char *what, const char *detail)
+{
+    const struct entry *e = &s->entry[i];
+    if (!*s->why)
+        snprintf(s->why, sizeof s->why,
+                 "%s %c n=%lld lda=%lld nrhs=%lld, item %lld of %lld, %s: %s %s",
+                 routine_name(s->routine, s->precision), s->uplo, (long long)e->a.cols,
+                 (long long)e->a.ld, (long long)s->nrhs, (long long)i,
+                 (long long)s->count, s->pointers ? "pointers" : "strided", what, detail);
+}
+
+/* ---- a batch ---- */
+
+static struct batch new_batch(enum bl_routine_id r, enum bl_precision p, char uplo,
+                              int64_t count)
+{
+    return (struct batch){.routine = r,
+                          .precision = p,
+                          .uplo = uplo,
+                          .int_size = 4,
+                          .count = count,
+                          .nrhs = routine_has(r, 'B') ? 1 : 0,
+                          .entry = calloc((size_t)count, sizeof(struct entry))};
+}
+
+static void drop_entry(struct entry *e)
+{
+    struct matrix *all[] = {&e->a,     &e->b,     &e->want_a,  &e->want_b,
+                            &e->got_a, &e->got_b, &e->original};
+    for (int k = 0; k < 7; k++)
+        matrix_free(all[k]);
+}
+
+static void drop(struct batch *s)
+{
+    for (int64_t i = 0; i < s->count; i++)
+        drop_entry(&s->entry[i]);
+    free(s->entry);
+}
+
+/* `r` on copies: want_a, want_b, want_info. */
+static void ask_netlib(const struct batch *s, struct entry *e, enum bl_routine_id r)
+{
+    matrix_free(&e->want_a);
+    matrix_free(&e->want_b);
+    e->want_a = matrix_copy(&e->a);
+    e->want_b = matrix_copy(&e->b);
+    struct call c = {.routine = r,
+                     .precision = s->precision,
+                     .uplo = s->uplo == 'U' ? "U" : "L",
+                     .n = (int32_t)e->a.cols,
+                     .nrhs = (int32_t)s->nrhs,
+                     .lda = (int32_t)e->a.ld,
+                     .ldb = (int32_t)e->b.ld,
+                     .a = e->want_a.data,
+                     .b = e->want_b.data};
+    reference_call(&c);
+    e->want_info = c.info;
+}
+
+/* Item i: order n, its classes, this much below each column. */
+static void pose(struct batch *s, int64_t i, int64_t n, enum matrix_class of_a,
+                 enum matrix_class of_b, int64_t below, uint64_t seed)
+{
+    struct entry *e = &s->entry[i];
+    e->a = matrix_new(s->precision, n, n, n + below, GAP);
+    e->b = matrix_new(s->precision, n, s->nrhs, n + below, GAP);
+    matrix_fill_hermitian(&e->a, s->uplo, of_a, seed);
+    matrix_fill(&e->b, of_b == CLASS_INDEFINITE ? CLASS_RANDOM : of_b, seed + 1);
+    if (s->routine == BL_POTRS || s->routine == BL_POTRI) {
+        ask_netlib(s, e, BL_POTRF);
+        if (e->want_info == 0) { /* else A itself may pass for a factor */
+            e->original = e->a;
+            e->a = matrix_copy(&e->want_a);
+        }
+    }
+    ask_netlib(s, e, s->routine);
+}
+
+/* ---- run ---- */
+
+static bool open_memory(struct batch *s, size_t size)
+{
+    void *host = NULL, *device = NULL;
+    s->size = size;
+    if (engine->queue_open(&s->queue) != BL_OK ||
+        engine->host_alloc(size, &host) != BL_OK ||
+        engine->device_alloc(size, &device) != BL_OK) {
+        fault(s, 0, "no memory", "");
+        return false;
+    }
+    s->host = host;
+    s->device = device;
+    return true;
+}
+
+static void close_memory(const struct batch *s)
+{
+    engine->host_free(s->host);
+    engine->device_free(s->device);
+    engine->queue_close(s->queue);
+}
+
+/* `bytes` at an offset that is a multiple of 8, not of 16: complex matrices are not
+ * always whole. */
+static size_t take(const struct batch *s, size_t *used, size_t bytes)
+{
+    size_t at = *used + (*used % 16 ? 0 : 8);
+    *used = (at + bytes + 7) / 8 * 8;
+    if (*used > s->size) {
+        verdict("a test needs more memory than it has", "tiny-cholesky-memory");
+        exit(1);
+    }
+    return at;
+}
+
+/* Where item i begins among equal places. */
+static size_t place(const struct batch *s, int64_t i, size_t each)
+{
+    return each * (size_t)(s->pointers ? s->count - 1 - i : i);
+}
+
+static struct bl_operand lay_out(struct batch *s, size_t *used, bool is_b, size_t *from,
+                                 size_t *each)
+{
+    size_t element = element_bytes(s->precision);
+    struct bl_operand o = {NULL, NULL, 0, 0};
+    *each = 0;
+    for (int64_t i = 0; i < s->count; i++) {
+        const struct matrix *m = is_b ? &s->entry[i].b : &s->entry[i].a;
+        *each = matrix_bytes(m) > *each ? matrix_bytes(m) : *each;
+        o.ld = m->ld;
+    }
+    *from = take(s, used, *each * (size_t)s->count);
+    size_t list = s->pointers ? take(s, used, (size_t)s->count * sizeof(void *)) : 0;
+    for (int64_t i = 0; i < s->count; i++) {
+        const struct matrix *m = is_b ? &s->entry[i].b : &s->entry[i].a;
+        size_t at = *from + place(s, i, *each);
+        void *there = s->device + at;
+        memcpy(s->host + at, m->data, matrix_bytes(m));
+        if (s->pointers)
+            memcpy(s->host + list + (size_t)i * sizeof there, &there, sizeof there);
+    }
+    o.p = s->device + *from;
+    o.stride = (int64_t)(*each / element);
+    if (s->pointers)
+        o.array = (void *const *)(void *)(s->device + list);
+    return o;
+}
+
+/* Run it; the views got_a and got_b and got_info are the answers. */
+static bool run(struct batch *s)
+{
+    size_t used = 0, integer = (size_t)s->int_size, count = (size_t)s->count;
+    size_t info = take(s, &used, (count + 1) * integer);
+    size_t from_a, each_a, from_b = 0, each_b = 0, items = 0;
+    struct bl_job job = {.routine = s->routine,
+                         .precision = s->precision,
+                         .uplo = s->uplo,
+                         .int_size = s->int_size,
+                         .nrhs = s->nrhs,
+                         .batch = s->count};
+    job.a = lay_out(s, &used, false, &from_a, &each_a);
+    if (s->nrhs > 0)
+        job.b = lay_out(s, &used, true, &from_b, &each_b);
+    if (s->shapes)
+        items = take(s, &used, count * sizeof(struct bl_item));
+    int64_t guard = GUARD;
+    int32_t narrow = GUARD;
+    for (size_t i = 0; i <= count; i++)
+        memcpy(s->host + info + i * integer,
+               s->int_size == 8 ? (void *)&guard : (void *)&narrow, integer);
+    for (size_t i = 0; i < count; i++) {
+        const struct matrix *a = &s->entry[i].a;
+        struct bl_item item = {(int64_t)i, a->cols, a->cols, a->ld, 0};
+        job.n = a->cols > job.n ? a->cols : job.n;
+        if (s->shapes)
+            memcpy(s->host + items + i * sizeof item, &item, sizeof item);
+    }
+    job.m = job.n;
+    if (s->shapes)
+        job.items = (const struct bl_item *)(void *)(s->device + items);
+    job.info = (struct bl_operand){s->device + info, NULL, 0, 1};
+    size_t work = engine->workspace(&job);
+    size_t at = (take(s, &used, work + 256) + 255) / 256 * 256;
+    job.work = work ? s->device + at : NULL;
+    if (engine->copy_in(s->queue, s->device, s->host, used) != BL_OK ||
+        engine->run(&job, s->queue) != BL_OK ||
+        engine->copy_out(s->queue, s->host, s->device, used) != BL_OK ||
+        engine->wait(s->queue) != BL_OK) {
+        fault(s, 0, "the engine", "failed");
+        return false;
+    }
+    for (size_t i = 0; i <= count; i++) {
+        int64_t wide = 0;
+        memcpy(&narrow, s->host + info + i * integer, 4);
+        if (s->int_size == 8)
+            memcpy(&wide, s->host + info + i * integer, 8);
+        int64_t value = s->int_size == 8 ? wide : narrow;
+        if (i < count)
+            s->entry[i].got_info = value;
+        else if (value != GUARD)
+            fault(s, 0, "INFO", "was written behind its end");
+    }
+    for (int64_t i = 0; i < s->count; i++) {
+        struct entry *e = &s->entry[i];
+        e->got_a = e->a;
+        e->got_b = e->b;
+        e->got_a.data = s->host + from_a + place(s, i, each_a);
+        e->got_b.data = s->host + from_b + place(s, i, each_b);
+    }
+    return true;
+}
+
+/* The views belong to the batch's memory. */
+static void forget(struct batch *s)
+{
+    for (int64_t i = 0; i < s->count; i++)
+        s->entry[i].got_a.data = s->entry[i].got_b.data = NULL;
+}
+
+/* ---- judge ---- */
+
+/* An inverse may have other bits than netlib's, but not a larger error. */
+static void check_inverse(struct batch *s, int64_t i)
+{
+    const struct entry *e = &s->entry[i];
+    char text[200];
+    if (e->want_info || !e->original.data || !is_finite(&e->want_a, s->uplo))
+        return;
+    double ours = inverse_residual(&e->original, &e->got_a, s->uplo);
+    double theirs = inverse_residual(&e->original, &e->want_a, s->uplo);
+    snprintf(text, sizeof text, "%.3g, netlib's %.3g", ours, theirs);
+    /* NaN: beyond the range even of the residual. The 1 is for inverses that are exact.
+     */
+    if (!isnan(theirs) && !(ours <= 5 * theirs + 1))
+        fault(s, i, "residual of the inverse", text);
+}
+
+static void check(struct batch *s)
+{
+    char first[300] = "";
+    for (int64_t i = 0; i < s->count && !*s->why; i++) {
+        const struct entry *e = &s->entry[i];
+        bool factors = s->routine == BL_POTRF || s->routine == BL_POSV;
+        int64_t minor = factors && e->want_info > 0 ? e->want_info - 1 : -1;
+        bool zeros = holds_negative_zero(&e->a, s->uplo) ||
+                     (s->nrhs > 0 && holds_negative_zero(&e->b, 0));
+        if (e->got_info != e->want_info) {
+            snprintf(first, sizeof first, "is %lld, not %lld", (long long)e->got_info,
+                     (long long)e->want_info);
+            fault(s, i, "INFO", first);
+        }
+        if (touched(&e->got_a, &e->a, s->uplo, first, sizeof first))
+            fault(s, i, "A outside of its triangle", first);
+        if (s->routine == BL_POTRI && e->want_info == 0)
+            check_inverse(s, i);
+        else if (differing(&e->got_a, &e->want_a, s->uplo, minor, zeros, first,
+                           sizeof first))
+            fault(s, i, "A", first);
+        if (s->nrhs > 0 &&
+            (differing(&e->got_b, &e->want_b, 0, -1, zeros, first, sizeof first) ||
+             touched(&e->got_b, &e->b, 0, first, sizeof first)))
+            fault(s, i, "B", first);
+    }
+}
+
+static void run_and_check(struct batch *s)
+{
+    if (run(s))
+        check(s);
+    forget(s);
+}
+
+/* ---- every size, triangle and class ---- */
+
+struct sweep {
+    enum bl_routine_id routine;
+    enum bl_precision precision;
+    char why[500];
+    int64_t matrices;
+};
+
+static uint64_t seed_of(int64_t p, int64_t n, int64_t turn, int64_t i)
+{
+    return (uint64_t)(((p * 40 + n) * 40 + turn) * 1000003 + i);
+}
+
+/* One order: both triangles, with more and more right-hand sides. */
+static void sweep_order(int64_t item, void *data)
+{
+    static const int64_t sides[] = {1, 2, 3, 9, 40};
+    enum { TURNS = 10 };
+    struct sweep *w = data;
+    const int64_t n = item + 1, each = 1 + wanted / (MOST * TURNS);
+    for (int64_t turn = 0; turn < TURNS && !*w->why; turn++) {
+        struct batch s = new_batch(w->routine, w->precision, turn % 2 ? 'U' : 'L', each);
+        s.int_size = turn / 2 % 2 ? 8 : 4;
+        s.pointers = turn % 3 == 1;
+        s.nrhs = s.nrhs ? sides[turn / 2] : 0;
+        for (int64_t i = 0; i < each; i++) /* another class for B than for A */
+            pose(&s, i, n, (enum matrix_class)((i + turn) % CLASSES),
+                 (enum matrix_class)(i / CLASSES % CLASSES), turn % 4,
+                 seed_of(w->precision, n, turn, i));
+        if (open_memory(&s, (size_t)16 << 20)) {
+            run_and_check(&s);
+            close_memory(&s);
+        }
+        if (*s.why && !*w->why)
+            memcpy(w->why, s.why, sizeof w->why);
+        __atomic_fetch_add(&w->matrices, each, __ATOMIC_RELAXED);
+        drop(&s);
+    }
+}
+
+static void every_order(enum bl_routine_id r, enum bl_precision p)
+{
+    struct sweep w = {.routine = r, .precision = p};
+    in_parallel(MOST, sweep_order, &w);
+    verdict(w.why, "tiny-%s-%lld-matrices", routine_name(r, p), (long long)w.matrices);
+}
+
+/* ---- batches of different shapes; counts around the limits of a grid; repeats ---- */
+
+static void different_shapes(enum bl_precision p, char uplo)
+{
+    struct batch s = new_batch(BL_POTRF, p, uplo, 600);
+    struct rng r = {(uint64_t)p + 77};
+    s.shapes = s.pointers = true; /* the place of an item in memory is no matter */
+    for (int64_t i = 0; i < s.count; i++)
+        pose(&s, i,
+             rng_between(&r, 1,
+                         i % 3 == 0   ? 5
+                         : i % 3 == 1 ? 14
+                                      : MOST),
+             (enum matrix_class)(i % CLASSES), CLASS_RANDOM, rng_below(&r, 4),
+             rng_next(&r));
+    if (open_memory(&s, (size_t)32 << 20)) {
+        run_and_check(&s);
+        close_memory(&s);
+    }
+    verdict(s.why, "tiny-%s-%c-shapes", routine_name(BL_POTRF, p), uplo);
+    drop(&s);
+}
+
+static void counts(enum bl_routine_id r, enum bl_precision p)
+{
+    static const int64_t count[] = {1, 2, 31, 33, 65535, 65536, 524281};
+    static const int64_t order[] = {32, 13, 24, 6, 4, 3, 2};
+    enum { INPUTS = 97 };
+    char why[500] = "";
+    for (int k = 0; k < 7 && !*why; k++) {
+        struct batch few = new_batch(r, p, k % 2 ? 'U' : 'L', INPUTS);
+        struct batch s = new_batch(r, p, few.uplo, count[k]);
+        for (int64_t i = 0; i < INPUTS; i++)
+            pose(&few, i, order[k], (enum matrix_class)(i % CLASSES), CLASS_RANDOM, 0,
+                 (uint64_t)(i * 7 + k));
+        for (int64_t i = 0; i < count[k]; i++)
+            s.entry[i] = few.entry[i % INPUTS];
+        if (open_memory(&s, (size_t)256 << 20)) {
+            run_and_check(&s);
+            close_memory(&s);
+        }
+        memcpy(why, s.why, sizeof why);
+        free(s.entry);
+        drop(&few);
+    }
+    verdict(why, "tiny-counts-%s", routine_name(r, p));
+}
+
+/* The same bits in a hundred runs, and in the reverse order. */
+static void repeats(enum bl_routine_id r, enum bl_precision p)
+{
+    enum { COUNT = 331, RUNS = 102 };
+    static const int64_t order[] = {4, 7, 16, 23, 32};
+    char why[500] = "";
+    for (int k = 0; k < 5 && !*why; k++) {
+        struct batch s = new_batch(r, p, k % 2 ? 'U' : 'L', COUNT);
+        for (int64_t i = 0; i < COUNT; i++)
+            pose(&s, i, order[k], (enum matrix_class)(i % CLASSES), CLASS_RANDOM, 1,
+                 (uint64_t)(i + 31 * k));
+        const size_t a = matrix_bytes(&s.entry[0].a), b = matrix_bytes(&s.entry[0].b);
+        char *kept = malloc(COUNT * (a + b));
+        bool there = open_memory(&s, (size_t)32 << 20);
+        for (int turn = 0; turn < RUNS && !*s.why && there; turn++) {
+            bool back = turn >= RUNS - 2;
+            for (int64_t i = 0; turn == RUNS - 2 && i < COUNT / 2; i++) {
+                struct entry other = s.entry[i];
+                s.entry[i] = s.entry[COUNT - 1 - i];
+                s.entry[COUNT - 1 - i] = other;
+            }
+            if (!run(&s))
+                break;
+            for (int64_t i = 0; i < COUNT; i++) {
+                const struct entry *e = &s.entry[i];
+                char *old = kept + (size_t)(back ? COUNT - 1 - i : i) * (a + b);
+                if (turn == 0) {
+                    memcpy(old, e->got_a.data, a);
+                    if (s.nrhs > 0)
+                        memcpy(old + a, e->got_b.data, b);
+                } else if (memcmp(old, e->got_a.data, a) ||
+                           (s.nrhs > 0 && memcmp(old + a, e->got_b.data, b))) {
+                    fault(&s, i, "other bits", back ? "in another place" : "again");
+                }
+            }
+            forget(&s);
+        }
+        if (there)
+            close_memory(&s);
+        free(kept);
+        memcpy(why, s.why, sizeof why);
+        drop(&s);
+    }
+    verdict(why, "tiny-repeats-%s", routine_name(r, p));
+}
+
+/* ---- everything ---- */
+
+static const enum bl_routine_id routines[] = {BL_POTRF, BL_POTRS, BL_POSV, BL_POTRI};
+
+static void rest(int64_t item, void *data)
+{
+    enum bl_precision p = (enum bl_precision)(item % BL_PRECISIONS);
+    int64_t which = item / BL_PRECISIONS;
+    (void)data;
+    if (which < 4)
+        repeats(routines[which], p);
+    else
+        different_shapes(p, which == 4 ? 'L' : 'U');
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        wanted = atoll(argv[1]);
+    if (!reference_open())
+        return 0;
+    enum bl_reason why = BL_REASONS;
+    engine = bl_engine_for(0, true, &why);
+    verdict(engine ? "" : bl_engine_why(), "tiny-cholesky-engine");
+    if (!engine)
+        return 1;
+    for (int r = 0; r < 4; r++)
+        for (int p = 0; p < BL_PRECISIONS; p++)
+            every_order(routines[r], (enum bl_precision)p);
+    in_parallel(6 * BL_PRECISIONS, rest, NULL);
+    for (int p = 0; p < BL_PRECISIONS; p++) {
+        counts(BL_POTRF, (enum bl_precision)p);
+        counts(BL_POSV, (enum bl_precision)p);
+    }
+    return failures() != 0;
+}
