@@ -321,8 +321,8 @@ struct TinyCholesky {
         return upper ? G * s > j : G * (s + 1) <= j;
     }
 
-    template <bool WHOLE>
-    BL_HD void fetch_all(bool upper, const T *a, int64_t lda)
+    template <bool UP, bool WHOLE>
+    BL_HD void fetch_all(const T *a, int64_t lda)
     {
         R x[SLOTS][N][WORDS];
         int row[SLOTS];
@@ -334,11 +334,11 @@ struct TinyCholesky {
             const T *column = a + row_at(j) * lda;
             BL_UNROLL
             for (int s = 0; s < SLOTS; s++) {
-                if (outside(upper, s, j))
+                if (outside(UP, s, j))
                     continue;
                 int i = position(s);
                 T y = from_real<T>(i == j ? 1 : 0);
-                if (inside(upper, i, j) && holds(i) && holds(j))
+                if (inside(UP, i, j) && holds(i) && holds(j))
                     y = read<WHOLE>(column + row[s]);
                 to_parts(y, x[s][j]);
             }
@@ -348,13 +348,13 @@ struct TinyCholesky {
             BL_UNROLL
         for (int s = 0; s < SLOTS; s++) {
             int i = position(s);
-            if (!outside(upper, s, j) && inside(upper, i, j))
-                packed[upper ? at(j, i) : at(i, j)].x = from_parts<T>(x[s][j]);
+            if (!outside(UP, s, j) && inside(UP, i, j))
+                packed[UP ? at(j, i) : at(i, j)].x = from_parts<T>(x[s][j]);
         }
     }
 
-    template <bool WHOLE>
-    BL_HD void put_all(bool upper, T *a, int64_t lda) const
+    template <bool UP, bool WHOLE>
+    BL_HD void put_all(T *a, int64_t lda) const
     {
         int row[SLOTS];
         BL_UNROLL
@@ -366,10 +366,9 @@ struct TinyCholesky {
             BL_UNROLL
             for (int s = 0; s < SLOTS; s++) {
                 int i = position(s);
-                if (outside(upper, s, j) || !inside(upper, i, j) || !holds(i) ||
-                    !holds(j))
+                if (outside(UP, s, j) || !inside(UP, i, j) || !holds(i) || !holds(j))
                     continue;
-                T x = packed[upper ? at(j, i) : at(i, j)].x;
+                T x = packed[UP ? at(j, i) : at(i, j)].x;
                 T *p = column + row[s];
                 if (WHOLE)
                     ((Cell<T> *)p)->x = x;
@@ -385,21 +384,23 @@ struct TinyCholesky {
     }
 
     /* The triangle to shared memory. The caller meets, before and after. */
-    BL_HD void fetch(bool upper, const T *a, int64_t lda)
+    template <bool UP>
+    BL_HD void fetch(const T *a, int64_t lda)
     {
         if (!Traits<T>::complex || is_whole(a))
-            fetch_all<true>(upper, a, lda);
+            fetch_all<UP, true>(a, lda);
         else
-            fetch_all<!Traits<T>::complex>(upper, a, lda);
+            fetch_all<UP, !Traits<T>::complex>(a, lda);
     }
 
     /* And back. The caller has met. */
-    BL_HD void put(bool upper, T *a, int64_t lda) const
+    template <bool UP>
+    BL_HD void put(T *a, int64_t lda) const
     {
         if (!Traits<T>::complex || is_whole(a))
-            put_all<true>(upper, a, lda);
+            put_all<UP, true>(a, lda);
         else
-            put_all<!Traits<T>::complex>(upper, a, lda);
+            put_all<UP, !Traits<T>::complex>(a, lda);
     }
 
     /* ---- factorisation: x[s][k] is L(position(s), k) or U(k, position(s)) ---- */
@@ -643,14 +644,13 @@ struct TinyCholesky {
         meet();
     }
 
-    /* The factorisation, in memory and left in shared memory. Meets at its end. */
+    /* The factorisation of what fetch() has brought, in memory and left in shared memory.
+     * The caller has met; meets at its end. */
     BL_HD void factor(T *a, int64_t lda)
     {
-        fetch(UPPER, a, lda);
-        meet();
         factor_held();
         if (!odd)
-            put(UPPER, a, lda);
+            put<UPPER>(a, lda);
         meet();
         if constexpr (!UPPER)
             if (anywhere(odd))
@@ -682,20 +682,20 @@ struct TinyCholesky {
 
     /* The diagonal becomes divisors. Bit p of the result: that of position p is steep.
      * Meets at its end. */
-    BL_HD unsigned prepare_diagonal()
+    BL_HD unsigned prepare_diagonal() const
     {
         unsigned steeps = 0;
-        if (!Traits<T>::complex)
-            return 0;
-        BL_UNROLL
-        for (int s = 0; s < SLOTS; s++) {
-            int p = position(s);
-            bool steep = false;
-            if (p < N)
-                packed[at(p, p)].x = prepared(packed[at(p, p)].x, steep);
-            steeps |= ballot(steep) << (G * s) % 32;
+        if constexpr (Traits<T>::complex) {
+            BL_UNROLL
+            for (int s = 0; s < SLOTS; s++) {
+                int p = position(s);
+                bool steep = false;
+                if (p < N)
+                    packed[at(p, p)].x = prepared(packed[at(p, p)].x, steep);
+                steeps |= ballot(steep) << (G * s) % 32;
+            }
+            meet();
         }
-        meet();
         return steeps;
     }
 
@@ -832,7 +832,14 @@ struct TinyCholesky {
     }
 
     /* B := (L L')^-1 B or (U' U)^-1 B. `sides` has SIDES cells; all groups of a warp have
-     * as many right-hand sides, but only those that are `live` touch them. */
+     * as many right-hand sides, but only those that are `live` touch them. Not inlined:
+     * the factorisation gets its registers as if it were alone. */
+    static BL_CALL void solve_apart(const TinyCholesky m, Cell<T> *sides, T *b,
+                                    int64_t ldb, int64_t nrhs, bool live)
+    {
+        m.solve(sides, b, ldb, nrhs, m.prepare_diagonal(), live);
+    }
+
     BL_HD void solve(Cell<T> *sides, T *b, int64_t ldb, int64_t nrhs, unsigned steeps,
                      bool live) const
     {

@@ -22,15 +22,13 @@ __global__ void __launch_bounds__(Launch<T, N, UPPER>::THREADS)
         m.take_by_halves(item.n);
     else
         m.take_first(item.n);
-    if (g.factored)
-        m.fetch(UPPER, item.a, item.lda);
-    else
-        m.factor(item.a, item.lda);
+    m.template fetch<UPPER>(item.a, item.lda);
     m.meet();
-    const unsigned steeps = m.prepare_diagonal();
+    if (!g.factored)
+        m.factor(item.a, item.lda);
     const bool live = item.there && m.info == 0;
     T *b = item.there ? (T *)tiny_item(g.b, item.item, sizeof(T)) : nullptr;
-    m.solve(sides, b, g.b.ld, g.nrhs, steeps, live);
+    m.solve_apart(m, sides, b, g.b.ld, g.nrhs, live);
     if (item.there && m.t == 0)
         item.put_info(g, m.info_of_rows());
 }

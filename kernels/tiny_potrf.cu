@@ -21,6 +21,8 @@ __global__ void __launch_bounds__(Launch<T, N, UPPER>::THREADS)
         m.take_by_halves(item.n);
     else
         m.take_first(item.n);
+    m.template fetch<UPPER>(item.a, item.lda);
+    m.meet();
     m.factor(item.a, item.lda);
     if (item.there && m.t == 0)
         item.put_info(g, m.info_of_rows());

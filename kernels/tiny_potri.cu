@@ -19,11 +19,16 @@ __global__ void __launch_bounds__(Launch<T, N>::THREADS)
     TinyItem<T> item(g, L::G);
     const bool upper = g.uplo == 'U';
     m.take_first(item.n);
-    m.fetch(upper, item.a, item.lda);
+    if (upper)
+        m.template fetch<true>(item.a, item.lda);
+    else
+        m.template fetch<false>(item.a, item.lda);
     m.meet();
     m.invert(cells + L::first_cell() + L::PACKED);
-    if (m.info == 0)
-        m.put(upper, item.a, item.lda);
+    if (m.info == 0 && upper)
+        m.template put<true>(item.a, item.lda);
+    else if (m.info == 0)
+        m.template put<false>(item.a, item.lda);
     if (item.there && m.t == 0)
         item.put_info(g, m.info);
 }

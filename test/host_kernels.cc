@@ -558,14 +558,10 @@ int64_t tiny_solve(const Problem<T> &p, bool factored)
         m.take_by_halves(int(p.n));
     else
         m.take_first(int(p.n));
-    if (factored) {
-        m.fetch(UPPER, p.a, p.lda);
-    } else {
+    m.template fetch<UPPER>(p.a, p.lda);
+    if (!factored)
         m.factor(p.a, p.lda);
-        m.put(UPPER, p.a, p.lda);
-    }
-    unsigned steeps = m.prepare_diagonal();
-    m.solve(m.sides, p.b, p.ldb, p.nrhs, steeps, m.info == 0);
+    m.solve_apart(m, m.sides, p.b, p.ldb, p.nrhs, m.info == 0);
     return m.info_of_rows();
 }
 
@@ -574,10 +570,16 @@ int64_t tiny_inverse(const Problem<T> &p)
 {
     TinyMatrix<T, N, false> m;
     m.take_first(int(p.n));
-    m.fetch(p.uplo == 'U', p.a, p.lda);
+    bool upper = p.uplo == 'U';
+    if (upper)
+        m.template fetch<true>(p.a, p.lda);
+    else
+        m.template fetch<false>(p.a, p.lda);
     m.invert(m.sides);
-    if (m.info == 0)
-        m.put(p.uplo == 'U', p.a, p.lda);
+    if (m.info == 0 && upper)
+        m.template put<true>(p.a, p.lda);
+    else if (m.info == 0)
+        m.template put<false>(p.a, p.lda);
     return m.info;
 }
 
