@@ -112,11 +112,10 @@ static bool too_small(int64_t stride, int64_t ld, int64_t columns)
     return __builtin_mul_overflow(ld, columns, &least) || stride < least;
 }
 
-/* Is this argument illegal? The ones before it are legal. NULL is only looked at in
- * batches: LAPACK does not. */
-static bool illegal(const struct bl_call *c, char letter, char *last, bool batched)
+/* Is this argument of a batched call illegal? The ones before it are legal. */
+static bool illegal(const struct bl_call *c, char letter, char *last)
 {
-    bool null = batched && c->batch > 0 && c->m > 0 && c->n > 0;
+    bool null = c->batch > 0 && c->m > 0 && c->n > 0;
     switch (letter) {
     case 'm':
         return c->m < 0;
@@ -143,9 +142,9 @@ static bool illegal(const struct bl_call *c, char letter, char *last, bool batch
         *last = 'p';
         return null && !c->ipiv;
     case 'D':
-        return batched && c->batch > 0 && !c->phase;
+        return c->batch > 0 && !c->phase;
     case 'G':
-        return batched && c->batch > 0 && !c->logabs;
+        return c->batch > 0 && !c->logabs;
     case 'l':
         return *last == 'a' ? c->lda < bl_max(1, c->m)
                : *last == 'b'
@@ -157,15 +156,23 @@ static bool illegal(const struct bl_call *c, char letter, char *last, bool batch
                : *last == 'x' ? too_small(c->stride_x, c->ldx, c->n) ||
                                     (c->x == c->a && c->stride_x != c->stride_a)
                               : c->stride_ipiv < bl_min(c->m, c->n);
-    case 'q':
-        return !c->query && c->lwork < bl_max(1, c->n);
     case 'k':
     case 'z':
         return c->batch < 0;
     case 'i':
-        return batched && c->batch > 0 && !c->info;
+        return c->batch > 0 && !c->info;
     }
     return false;
+}
+
+/* All at once: LAPACK itself finds out which one it is. */
+static bool legal_for_lapack(const struct bl_call *c)
+{
+    return (!c->uplo || c->uplo == 'U' || c->uplo == 'L') &&
+           (!c->trans || c->trans == 'N' || c->trans == 'T' || c->trans == 'C') &&
+           c->m >= 0 && c->n >= 0 && c->nrhs >= 0 && c->lda >= bl_max(1, c->m) &&
+           (!c->has_b || c->ldb >= bl_max(1, c->n)) &&
+           (!c->has_work || c->query || c->lwork >= bl_max(1, c->n));
 }
 
 static void decode(struct bl_call *c, unsigned id, void *const *v, const struct place *at)
@@ -182,10 +189,10 @@ static void decode(struct bl_call *c, unsigned id, void *const *v, const struct 
     if (!c->has_m)
         c->m = c->n;
     c->query = c->has_work && c->lwork == -1;
-    for (unsigned i = 0; args[i] && !c->bad; i++)
-        if (illegal(c, args[i], &last, batched))
+    for (unsigned i = 0; batched && args[i] && !c->bad; i++)
+        if (illegal(c, args[i], &last))
             c->bad = i + 1;
-    c->legal = c->bad == 0;
+    c->legal = batched ? c->bad == 0 : legal_for_lapack(c);
     /* A solve without right-hand sides is empty for us: LAPACK handles it (gesv and posv
      * still factor), and there is nothing to gain. */
     c->empty = c->m == 0 || c->n == 0 || (c->has_b && c->nrhs == 0) || c->batch == 0;

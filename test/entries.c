@@ -188,6 +188,10 @@ static void fill_a(const struct batch *s, struct matrix *a, uint64_t seed)
         return;
     }
     matrix_fill(a, CLASS_RANDOM, seed);
+    /* Some are singular: INFO must stand at its own matrix. */
+    if ((r == BL_GETRF || r == BL_GESV) && seed % 5 == 0)
+        for (int64_t i = 0; i < a->rows && a->cols > 1; i++)
+            matrix_put(a, i, 1, 0, 0);
     if (r == BL_GETRFNP || r == BL_GETRSNP || bl_inverts(r))
         for (int64_t k = 0; k < a->rows && k < a->cols; k++)
             matrix_put(a, k, k, (double)a->rows + (double)k / 8, 0.25);
