@@ -15,7 +15,7 @@
 namespace bl
 {
 
-#ifdef __CUDACC__
+#if defined __CUDACC__ || defined BL_HOST_WARP /* test/host_warp.h has 32 lanes */
 constexpr int LANES = 32;
 #else
 constexpr int LANES = 1;
@@ -198,6 +198,8 @@ BL_HD R from_lane(R x, int from)
 {
 #ifdef __CUDACC__
     return __shfl_sync(~0u, x, from);
+#elif defined BL_HOST_WARP
+    return host_warp::from_lane(x, from);
 #else
     (void)from;
     return x;

@@ -1,12 +1,13 @@
 /* Cholesky factorisation of matrices of order n <= 32, each read once and written once.
  *
  * Called by the kernels of tiny_potrf.cu and tiny_posv.cu, which own the launch, and by
- * test/tiny_kernels.cc, where a warp is one thread. A group of G lanes of a warp works on
- * a matrix. A lane owns the rows t, t + G, ... of L (the columns of U) in registers; the
- * triangle lies packed in shared memory, L(i,k) or U(k,i) at i (i + 1) / 2 + k, where the
- * input waits, finished columns of L are read by all and the result is collected. Nothing
- * may be read or written in global memory outside the triangle, nor depend on what the
- * other groups of the warp hold. Netlib's bits depend on the order of every operation.
+ * test/host_tiny_cholesky.cc, where a warp is 32 fibers. A group of G lanes of a warp
+ * works on a matrix. A lane owns the rows t, t + G, ... of L (the columns of U) in
+ * registers; the triangle lies packed in shared memory, L(i,k) or U(k,i) at i (i + 1) / 2
+ * + k, where the input waits, finished columns of L are read by all and the result is
+ * collected. Nothing may be read or written in global memory outside the triangle, nor
+ * depend on what the other groups of the warp hold. Netlib's bits depend on the order of
+ * every operation.
  */
 #ifndef BL_TINY_CHOLESKY_CUH
 #define BL_TINY_CHOLESKY_CUH
@@ -198,6 +199,14 @@ BL_HD Complex<R> over_real(Complex<R> x, R y)
 
 /* ---- one matrix ---- */
 
+/* Lanes that a matrix of order N gets: few enough that not all of them wait for one
+ * pivot, so many that its rows fit their registers and that they read whole sectors. */
+template <class T>
+constexpr int lanes_of(int N)
+{
+    return sizeof(T) == 16 ? (N <= 8 ? 4 : N <= 16 ? 8 : 16) : N <= 16 ? 4 : 8;
+}
+
 /* N: the order the code is for, n <= N. U is factored in halves whose sums are formed
  * apart, and where the halves are depends on n. But halving n <= N never leaves more than
  * halving N does, so the tree of n fits into the tree of N: rows go to `positions` 0 ..
@@ -232,10 +241,10 @@ struct TinyCholesky {
     {
 #ifdef __CUDACC__
         unsigned all = __ballot_sync(~0u, yes);
-        return G == 32 ? all : all >> (group * G) & ((1u << G % 32) - 1);
 #else
-        return yes;
+        unsigned all = host_warp::ballot(yes);
 #endif
+        return G == 32 ? all : all >> (group * G) & ((1u << G % 32) - 1);
     }
 
     /* Does any lane of the warp, not only of the group, say yes. */
@@ -244,7 +253,7 @@ struct TinyCholesky {
 #ifdef __CUDACC__
         return __any_sync(~0u, yes);
 #else
-        return yes;
+        return host_warp::ballot(yes) != 0;
 #endif
     }
 
@@ -252,6 +261,8 @@ struct TinyCholesky {
     {
 #ifdef __CUDACC__
         __syncwarp();
+#else
+        host_warp::meet();
 #endif
     }
 

@@ -16,14 +16,6 @@
 namespace bl
 {
 
-/* Lanes a matrix of order N gets: few enough that not all of them wait for one pivot, so
- * many that its rows fit their registers and that they read whole sectors. */
-template <class T>
-constexpr int lanes_of(int N)
-{
-    return sizeof(T) == 16 ? (N <= 8 ? 4 : N <= 16 ? 8 : 16) : N <= 16 ? 4 : 8;
-}
-
 /* A kernel's block; SOLVES: it needs room for right-hand sides. */
 template <class T, int N, bool UPPER, bool SOLVES>
 struct TinyLaunch {

@@ -1,0 +1,347 @@
+/* What the tests of kernels/ on the host have in common: matrices of every kind, a case
+ * with our and netlib's copies of it, lines of result. For host_kernels.cc and
+ * host_tiny_cholesky.cc, whose headers come first.
+ */
+#ifndef HOST_CASES_H
+#define HOST_CASES_H
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+#include "engine.h"
+#include "problem.cuh"
+
+using namespace bl;
+
+namespace
+{
+
+void *lapack;
+int failed, passed;
+std::mt19937_64 dice(20240611);
+
+enum Kind {
+    RANDOM,
+    INTEGERS,
+    LOW_RANK,
+    TIED,
+    ZEROS,
+    NAN_IN,
+    INF_IN,
+    MINUS_ZERO,
+    TINY,
+    HUGE_,
+    EDGE,
+    KINDS
+};
+const char *const kind_names[] = {"random", "integers", "low rank",     "tied",
+                                  "zeros",  "NaN",      "Inf",          "-0",
+                                  "tiny",   "huge",     "edge of sfmin"};
+
+template <class T>
+struct Name;
+template <>
+struct Name<float> {
+    static constexpr enum bl_precision precision = BL_S;
+    static constexpr char letter = 's';
+};
+template <>
+struct Name<double> {
+    static constexpr enum bl_precision precision = BL_D;
+    static constexpr char letter = 'd';
+};
+template <>
+struct Name<Complex<float>> {
+    static constexpr enum bl_precision precision = BL_C;
+    static constexpr char letter = 'c';
+};
+template <>
+struct Name<Complex<double>> {
+    static constexpr enum bl_precision precision = BL_Z;
+    static constexpr char letter = 'z';
+};
+
+int below(int n)
+{
+    return int(dice() % uint64_t(n));
+}
+
+double uniform()
+{
+    return double(int64_t(dice()) >> 11) * 0x1p-52;
+}
+
+template <class T>
+using Array = std::vector<T>;
+
+template <class T>
+Real<T> *parts(T *p)
+{
+    return (Real<T> *)p;
+}
+
+template <class T>
+constexpr int width = Traits<T>::complex ? 2 : 1;
+
+const double POISON = -77;
+
+/* An ld x n array whose first m rows are of the kind, the rest poison. */
+template <class T>
+Array<T> matrix(Kind kind, int m, int n, int ld)
+{
+    using R = Real<T>;
+    const R tiny = sfmin<R>(), eps = sizeof(R) == 4 ? R(0x1p-23) : R(0x1p-52);
+    Array<T> a(size_t(ld) * n + 1);
+    R *p = parts(a.data());
+    for (size_t i = 0; i < a.size() * width<T>; i++)
+        p[i] = R(POISON);
+    int rank = 1 + below(3);
+    std::vector<int> left(m * rank), right(n * rank);
+    for (int &x : left)
+        x = below(7) - 3;
+    for (int &x : right)
+        x = below(7) - 3;
+    int rare = 2 + m * n / 3;
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < m; i++)
+            for (int w = 0; w < width<T>; w++) {
+                R x = R(uniform());
+                switch (kind) {
+                case INTEGERS:
+                    x = R(below(5) - 2);
+                    break;
+                case LOW_RANK: {
+                    int sum = 0;
+                    for (int r = 0; r < rank; r++)
+                        sum += left[i * rank + r] * right[j * rank + r];
+                    x = R(w ? below(2) * 0 : sum);
+                    break;
+                }
+                case TIED:
+                    x = R(below(2) ? 1 : -1);
+                    break;
+                case ZEROS:
+                    x = below(3) ? 0 : R(below(3));
+                    break;
+                case NAN_IN:
+                    x = below(rare) ? (below(4) ? x : 0) : R(NAN);
+                    break;
+                case INF_IN:
+                    x = below(rare) ? (below(4) ? x : 0)
+                                    : R(below(2) ? INFINITY : -INFINITY);
+                    break;
+                case MINUS_ZERO:
+                    x = below(3) ? R(below(3) - 1) : R(-0.0);
+                    break;
+                case TINY:
+                    x = x * tiny * R(below(3) ? 0x1p-8 : 1);
+                    break;
+                case HUGE_:
+                    x = below(2) ? x : x / tiny / 2;
+                    break;
+                case EDGE: /* moduli next to sfmin, among elements that are not larger */
+                    x = tiny * (1 - R(below(5)) * eps * R(0.5));
+                    if (width<T> == 2)
+                        x = w ? R(below(3)) * tiny * eps : x;
+                    break;
+                default:
+                    break;
+                }
+                p[(size_t(j) * ld + i) * width<T> + w] = x;
+            }
+    return a;
+}
+
+/* Hermitian and mostly positive definite, the other triangle poison (NaN one time in
+ * two), the diagonal with an imaginary part that LAPACK ignores. */
+template <class T>
+Array<T> definite(Kind kind, bool upper, int n, int ld)
+{
+    using R = Real<T>;
+    Array<T> a = matrix<T>(kind, n, n, ld);
+    R *p = parts(a.data());
+    R other = below(2) ? R(NAN) : R(POISON);
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < n; i++) {
+            R *x = &p[(size_t(j) * ld + i) * width<T>];
+            if (upper ? i > j : i < j)
+                for (int w = 0; w < width<T>; w++)
+                    x[w] = other;
+            if (i == j && kind <= LOW_RANK)
+                x[0] = R(kind == RANDOM ? n + 1 : n * 4);
+            else if (i == j && kind != TINY && kind != HUGE_ && below(n + 1))
+                x[0] = R(fabs(x[0]) + 3 * n);
+            else if (i == j)
+                x[0] = R(fabs(x[0]));
+        }
+    if (kind == LOW_RANK || (kind == INTEGERS && below(2)))
+        p[(size_t(ld) + 1) * below(n) * width<T>] = R(below(3) - 1);
+    return a;
+}
+
+template <class R>
+bool same(R x, R y, bool any_zero)
+{
+    return memcmp(&x, &y, sizeof x) == 0 || (x != x && y != y) ||
+           (any_zero && x == 0 && y == 0);
+}
+
+/* What one routine in one precision has shown. */
+struct Report {
+    std::string name;
+    long cases = 0, bad = 0;
+    std::string first;
+
+    explicit Report(std::string n) : name(n)
+    {
+    }
+    ~Report()
+    {
+        if (bad)
+            printf("not ok %s: %ld of %ld cases differ, the first: %s\n", name.c_str(),
+                   bad, cases, first.c_str());
+        else
+            printf("ok %s: %ld cases\n", name.c_str(), cases);
+        fflush(stdout);
+        (bad ? failed : passed)++;
+    }
+    void count(bool good, const std::string &what)
+    {
+        cases++;
+        if (!good && bad++ == 0)
+            first = what;
+    }
+};
+
+std::string text(const char *format, ...)
+{
+    char s[300];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(s, sizeof s, format, list);
+    va_end(list);
+    return s;
+}
+
+template <class T>
+std::string difference(const char *what, const Array<T> &ours, const Array<T> &theirs,
+                       int ld, bool any_zero)
+{
+    const Real<T> *x = (const Real<T> *)ours.data(), *y = (const Real<T> *)theirs.data();
+    long count = 0;
+    std::string first;
+    for (size_t i = 0; i < ours.size() * width<T>; i++)
+        if (!same(x[i], y[i], any_zero) && count++ == 0)
+            first = text("%s(%ld,%ld)%s = %.17g, not %.17g", what,
+                         long(i / width<T> % ld + 1), long(i / width<T> / ld + 1),
+                         i % width<T> ? "'" : "", double(x[i]), double(y[i]));
+    return count ? first + text(", %ld such", count) : "";
+}
+
+/* A case: our copies and netlib's of A, B, IPIV. */
+template <class T>
+struct Case {
+    int m, n, nrhs, lda, ldb;
+    Kind kind;
+    std::string label;
+    Array<T> a, b, a0, b0, work;
+    Array<int> ipiv, ipiv0;
+    int info = 0, info0 = 0;
+    Problem<T> p = {};
+
+    Case(Kind k, int rows, int columns, int sides)
+        : m(rows), n(columns), nrhs(sides), lda(rows + below(3)), ldb(columns + below(3)),
+          kind(k)
+    {
+        label = text("%s m=%d n=%d nrhs=%d lda=%d", kind_names[k], m, n, nrhs, lda);
+    }
+    void pivots(bool given)
+    {
+        ipiv.assign(std::min(m, n) + 1, -99);
+        for (int i = 0; given && i < n; i++)
+            ipiv[i] = i + 1 + (below(2) ? below(n - i) : 0);
+        ipiv0 = ipiv;
+    }
+    void ready()
+    {
+        a0 = a;
+        b0 = b;
+        work.resize(std::max<int64_t>(work_elements(n, 64), n * n) + 2 * n + m);
+        p = {m,
+             n,
+             nrhs,
+             64,
+             0,
+             0,
+             a.data(),
+             lda,
+             b.data(),
+             ldb,
+             {ipiv.data(), 4, 0},
+             work.data(),
+             nullptr,
+             0,
+             nullptr,
+             nullptr};
+    }
+    void judge(Report &report)
+    {
+        judge(report, kind == MINUS_ZERO);
+    }
+    void judge(Report &report, bool any_zero)
+    {
+        std::string d = difference("A", a, a0, lda, any_zero);
+        if (d.empty() && !b.empty())
+            d = difference("B", b, b0, ldb, any_zero);
+        if (d.empty() && info != info0)
+            d = text("INFO = %d, not %d", info, info0);
+        for (size_t i = 0; d.empty() && i < ipiv.size(); i++)
+            if (ipiv[i] != ipiv0[i])
+                d = text("IPIV(%zu) = %d, not %d", i + 1, ipiv[i], ipiv0[i]);
+        report.count(d.empty(), label + ": " + d);
+    }
+};
+
+template <class T, class F>
+F *netlib(const char *name)
+{
+    std::string symbol = std::string(1, Name<T>::letter) + name + "_";
+    void *p = dlsym(lapack, symbol.c_str());
+    if (!p) {
+        printf("Bail out! no %s\n", symbol.c_str());
+        exit(1);
+    }
+    return (F *)p;
+}
+
+template <class T>
+std::string title(const char *name)
+{
+    return std::string(1, Name<T>::letter) + name;
+}
+
+/* netlib's library, or false and a line that says why there is none. */
+bool open_lapack(int argc, char **argv)
+{
+    const char *path = argc > 1 ? argv[1] : "liblapack.so.3";
+    lapack = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!lapack) {
+        printf("Bail out! %s\n", dlerror());
+        exit(1);
+    }
+    for (const char *mark : {"openblas_get_config", "MKL_Get_Version",
+                             "bli_info_get_version_str", "ATL_buildinfo"})
+        if (dlsym(lapack, mark)) {
+            printf("skip %s - %s is not netlib's\n", argv[0], path);
+            return false;
+        }
+    return true;
+}
+
+} // namespace
+#endif
