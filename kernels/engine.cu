@@ -1,8 +1,7 @@
 /* The CUDA engine: src/engine.h's functions over the CUDA runtime, exported as bl_engine.
  *
- * Called by the shim alone, from any thread. It decides how many threads and blocks a
- * matrix gets, from the shape, the batch and the card's number of multiprocessors only,
- * and starts the kernels of the other .cu files. It must leave the calling thread as it
+ * Called by the shim alone, from any thread. It hands each job to the first family of
+ * kernels that takes it (family.h). It must leave the calling thread as it
  * found it: every function pushes the device's primary context and pops it again, relaxes
  * stream capture for its own calls, and takes its errors out of the runtime, which is
  * linked statically and thus not the program's.
@@ -12,27 +11,13 @@
 #include <sys/mman.h>
 #include <cuda.h>
 #include <cuda_runtime.h>
-#include "kernel.cuh"
-#include "tiny.h"
-#include "tiny_cholesky.h"
+#include "family.h"
 
 namespace bl
 {
 
-#define R_SDCZ(name, NAME, nargs, args) const void *kernel_##name(int precision);
-#define E_SDCZ(name, NAME, args) const void *kernel_##name(int precision);
-#include "../src/routines.def"
-
 namespace
 {
-
-using Kernel = const void *(*)(int precision);
-
-const Kernel kernels[BL_ROUTINES] = {
-#define R_SDCZ(name, NAME, nargs, args) kernel_##name,
-#define E_SDCZ(name, NAME, args) kernel_##name,
-#include "../src/routines.def"
-};
 
 /* Set once by open(), before any other function is called. */
 struct {
@@ -46,8 +31,7 @@ struct {
     CUdevice handle;
     unsigned long long identity; /* of the context, as the driver counts them */
     int ordinal;
-    int processors;     /* multiprocessors */
-    bool cooperative;   /* whether the blocks of a launch can wait for each other */
+    Card card;
     cudaMemPool_t pool; /* what queue_alloc takes from; NULL: the device has none */
 } device;
 
@@ -229,7 +213,7 @@ enum bl_status open_device(int ordinal, struct bl_device *out, char *why, size_t
 
     Visit visit;
     cudaFuncAttributes attributes;
-    error = visit ? cudaFuncGetAttributes(&attributes, kernels[0](BL_D))
+    error = visit ? cudaFuncGetAttributes(&attributes, any_kernel())
                   : cudaErrorDevicesUnavailable;
     if (settle(error) != BL_OK)
         return refuse(why, len, "no code for this device", cudaGetErrorString(error));
@@ -237,14 +221,16 @@ enum bl_status open_device(int ordinal, struct bl_device *out, char *why, size_t
     error = cudaGetDeviceProperties(&properties, ordinal);
     if (settle(error) != BL_OK)
         return refuse(why, len, "device properties", cudaGetErrorString(error));
-    device.processors = properties.multiProcessorCount;
-    device.cooperative = properties.cooperativeLaunch != 0;
+    device.card.processors = properties.multiProcessorCount;
+    device.card.cooperative = properties.cooperativeLaunch != 0;
+    device.card.capability = 10 * properties.major + properties.minor;
+    device.card.shared_bytes = properties.sharedMemPerBlockOptin;
     device.pool = open_pool(ordinal);
     memset(out, 0, sizeof *out);
     snprintf(out->name, sizeof out->name, "%.127s", properties.name);
     out->ordinal = ordinal;
     out->devices = count;
-    out->capability = 10 * properties.major + properties.minor;
+    out->capability = device.card.capability;
     out->memory = properties.totalGlobalMem;
     return BL_OK;
 }
@@ -366,6 +352,7 @@ template <size_t BYTES>
 struct Parcel {
     uint64_t word[BYTES / sizeof(uint64_t)];
 };
+constexpr int DELIVER_THREADS = 256;
 constexpr size_t SMALL_PARCEL = 4000, LARGE_PARCEL = 32000;
 
 /* One block. A thread writes every (number of threads)-th word, or byte where `to` is not
@@ -388,7 +375,7 @@ cudaError_t send(char *to, const char *from, size_t bytes, cudaStream_t stream)
     Parcel<BYTES> parcel;
     memcpy(parcel.word, from, bytes);
     void *parameters[] = {&to, &bytes, &parcel};
-    return cudaLaunchKernel((const void *)deliver<BYTES>, dim3(1), dim3(THREADS),
+    return cudaLaunchKernel((const void *)deliver<BYTES>, dim3(1), dim3(DELIVER_THREADS),
                             parameters, 0, stream);
 }
 
@@ -438,119 +425,22 @@ enum bl_status memory_kind(const void *p, enum bl_memory *kind)
     }
 }
 
-int64_t at_most(int64_t x, int64_t limit)
+/* From the special to the general; the first that takes a job has it. */
+const Family *const families[] = {&tiny, &tiny_cholesky, &general};
+
+const Family *family_of(const struct bl_job *job)
 {
-    return x < limit ? x : limit;
+    const Family *const *f = families;
+    while (!(*f)->takes(job, device.card))
+        f++;
+    return *f;
 }
 
-int64_t at_least(int64_t x, int64_t limit)
-{
-    return x > limit ? x : limit;
-}
-
-size_t aligned(size_t bytes)
-{
-    return (bytes + 255) / 256 * 256;
-}
-
-/* Bytes of work space from which on they are weighed against speed. */
-constexpr size_t WORK_LIMIT = size_t(1) << 30;
-
-/* How a job is launched. Depends on the job and the card alone: workspace() and run()
- * must agree. */
-struct Plan {
-    int threads;          /* a block */
-    int blocks;           /* a team */
-    int64_t teams;        /* in flight */
-    size_t control_bytes; /* a team; 0 where a team is one block */
-    size_t work_bytes;    /* a team */
-};
-
-/* Blocks that one matrix can keep busy: the 64 x 64 tiles of its widest step. Of a batch
- * of different shapes the largest counts. */
-int64_t useful_blocks(const struct bl_job *job)
-{
-    int64_t rows = (job->m + NB - 1) / NB, columns = (job->n + NB - 1) / NB;
-    int64_t sides = (job->nrhs + NB - 1) / NB;
-    bool low = job->m <= 4096 && job->n <= NB && job->nrhs <= NB;
-    if (low || at_least(at_least(job->m, job->n), job->nrhs) <= 2 * NB)
-        return 1;
-    switch (job->routine) {
-    case BL_GETRF:
-    case BL_GETRFNP:
-    case BL_GETRFSP:
-    case BL_GESV:
-    case BL_GEINV:
-    case BL_GEDET:
-        return rows * at_least(columns, sides);
-    default: /* a block of columns, or the right-hand sides, at a time */
-        return columns * at_least(sides, 1);
-    }
-}
-
-/* Bytes of work space that a team needs: see the routines' comments. */
-size_t work_bytes(const struct bl_job *job)
-{
-    static const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
-    const size_t pivots = job->n * sizeof(int64_t);
-    const int64_t n = job->n;
-    size_t elements = 0, others = 0;
-    switch (job->routine) {
-    case BL_GETRI:
-        elements = work_elements(n, job->block);
-        break;
-    case BL_POTRI:
-        elements = work_elements(n, 0);
-        break;
-    case BL_GETRI_OOP:
-        elements = work_elements(n, NB);
-        break;
-    case BL_GEINV:
-        elements = work_elements(n, NB);
-        others = pivots;
-        break;
-    case BL_GEDET:
-        elements = n * n;
-        others = pivots;
-        break;
-    case BL_GETRFSP: /* reals would be enough */
-        elements = job->m;
-        break;
-    default:
-        break;
-    }
-    return aligned(others + elements * element[job->precision]);
-}
-
-Plan plan_of(const struct bl_job *job)
-{
-    Plan plan = {};
-    int64_t largest = at_least(at_least(job->m, job->n), job->nrhs);
-    plan.threads = largest <= 16   ? 32
-                   : largest <= 32 ? 64
-                   : largest <= 64 ? 128
-                                   : THREADS;
-    plan.blocks = 1;
-    if (device.cooperative && job->batch <= device.processors / 2)
-        plan.blocks = int(at_most(useful_blocks(job), device.processors / job->batch));
-    if (plan.blocks > 1) {
-        plan.teams = job->batch;
-        plan.control_bytes = aligned(sizeof(Control) + 2 * plan.blocks * sizeof(Best));
-    } else {
-        plan.teams = at_most(job->batch, int64_t(device.processors) * 512 / plan.threads);
-    }
-    plan.work_bytes = work_bytes(job);
-    /* Matrices in the work space: no more than the card needs to be busy. */
-    if (job->routine == BL_GEDET && plan.teams * plan.work_bytes > WORK_LIMIT)
-        plan.teams = at_most(plan.teams, device.processors);
-    return plan;
-}
-
-/* Powers of two of the larger side: the thread counts of plan_of change with some of
- * them, and no block does more than eight times another's work. */
+/* Powers of two of the larger side: the thread counts of the general family change with
+ * some of them, and no block does more than eight times another's work. */
 int bucket(const struct bl_job *, int64_t m, int64_t n)
 {
-    const int64_t order = at_least(m, n);
+    const int64_t order = m > n ? m : n;
     if (order <= 32)
         return tiny_class(order);
     int b = 8;
@@ -561,60 +451,7 @@ int bucket(const struct bl_job *, int64_t m, int64_t n)
 
 size_t workspace(const struct bl_job *job)
 {
-    if (tiny_takes(job) || tiny_cholesky_takes(job))
-        return 0;
-    Plan plan = plan_of(job);
-    return plan.teams * (plan.control_bytes + plan.work_bytes);
-}
-
-cudaError_t launch(const struct bl_job *job, cudaStream_t stream)
-{
-    if (tiny_takes(job))
-        return tiny_launch(job, stream);
-    if (tiny_cholesky_takes(job))
-        return tiny_cholesky_launch(job, stream);
-    Plan plan = plan_of(job);
-    Arguments g = {};
-    g.a = job->a;
-    g.b = job->b;
-    g.x = job->x;
-    g.ipiv = job->ipiv;
-    g.info = job->info;
-    g.phase = job->phase;
-    g.logabs = job->logabs;
-    g.items = job->items;
-    g.m = job->m;
-    g.n = job->n;
-    g.nrhs = job->nrhs;
-    g.block = job->block;
-    g.batch = job->batch;
-    g.uplo = job->uplo;
-    g.trans = job->trans;
-    g.exact = job->arithmetic == BL_EXACT;
-    g.int_size = job->int_size;
-    g.blocks = plan.blocks;
-    g.control = (char *)job->work;
-    g.control_bytes = plan.control_bytes;
-    g.work = g.control + plan.teams * plan.control_bytes;
-    g.work_bytes = plan.work_bytes;
-    const void *kernel = kernels[job->routine](job->precision);
-    void *parameters[] = {&g};
-    dim3 threads(plan.threads);
-    if (plan.blocks > 1) {
-        cudaError_t error =
-            cudaMemsetAsync(g.control, 0, plan.teams * plan.control_bytes, stream);
-        if (error == cudaSuccess)
-            error = cudaLaunchCooperativeKernel(kernel,
-                                                dim3(unsigned(plan.teams * plan.blocks)),
-                                                threads, parameters, 0, stream);
-        if (error != cudaErrorCooperativeLaunchTooLarge)
-            return error;
-        /* Part of the card only (MPS): one block a matrix needs no other to be there. */
-        (void)cudaGetLastError();
-        g.blocks = 1;
-    }
-    return cudaLaunchKernel(kernel, dim3(unsigned(plan.teams)), threads, parameters, 0,
-                            stream);
+    return family_of(job)->workspace(job, device.card);
 }
 
 enum bl_status run(const struct bl_job *job, void *queue)
@@ -625,7 +462,8 @@ enum bl_status run(const struct bl_job *job, void *queue)
     if ((unsigned)job->routine >= BL_ROUTINES ||
         (unsigned)job->precision >= BL_PRECISIONS)
         return BL_UNSUPPORTED;
-    enum bl_status status = settle(launch(job, (cudaStream_t)queue));
+    enum bl_status status =
+        settle(family_of(job)->launch(job, device.card, (cudaStream_t)queue));
     enum bl_status pending = settle(cudaGetLastError());
     return status != BL_OK ? status : pending;
 }

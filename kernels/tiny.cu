@@ -47,7 +47,10 @@ int tiny_class(int64_t n)
     return n < 1 ? 0 : int((n - 1) / 4);
 }
 
-bool tiny_takes(const struct bl_job *job)
+namespace
+{
+
+bool takes(const struct bl_job *job, const Card &)
 {
     if (job->m < 1 || job->n < 1 || order_of(job) > LIMIT || job->batch < 1)
         return false;
@@ -68,7 +71,12 @@ bool tiny_takes(const struct bl_job *job)
     }
 }
 
-cudaError_t tiny_launch(const struct bl_job *job, cudaStream_t stream)
+size_t workspace(const struct bl_job *, const Card &)
+{
+    return 0;
+}
+
+cudaError_t launch_job(const struct bl_job *job, const Card &, cudaStream_t stream)
 {
     TinyArguments g = {};
     g.a = job->a;
@@ -94,5 +102,9 @@ cudaError_t tiny_launch(const struct bl_job *job, cudaStream_t stream)
     g.after_gesv = true;
     return error == cudaSuccess ? launch(BL_GETRS, job, g, slices, stream) : error;
 }
+
+} // namespace
+
+const Family tiny = {takes, workspace, launch_job};
 
 } // namespace bl

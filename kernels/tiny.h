@@ -1,13 +1,12 @@
 /* How matrices of at most 32 rows and columns come to kernels of their own.
  *
- * engine.cu asks tiny_takes() and calls tiny_launch(), both in tiny.cu, which pick one of
- * the kernels that tiny_*.cu instantiate. None of them needs a work space.
+ * engine.cu asks the family in tiny.cu, which picks one of the kernels that tiny_*.cu
+ * instantiate. None of them needs a work space.
  */
 #ifndef BL_TINY_H
 #define BL_TINY_H
 
-#include <cuda_runtime.h>
-#include "../src/engine.h"
+#include "family.h"
 
 namespace bl
 {
@@ -31,14 +30,6 @@ struct TinyKernel {
     int threads;  /* a block */
     int problems; /* a block */
 };
-
-/* Whether the job is one for tiny_launch(). Depends on its shape, routine and precision.
- */
-bool tiny_takes(const struct bl_job *job);
-cudaError_t tiny_launch(const struct bl_job *job, cudaStream_t stream);
-
-/* The size class of max(m, n) = n: what tiny_takes() jobs may share a run. */
-int tiny_class(int64_t n);
 
 } // namespace bl
 #endif

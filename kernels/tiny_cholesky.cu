@@ -9,7 +9,10 @@ int tiny_cholesky_class(int64_t n)
     return n <= 4 ? 4 : n <= 8 ? 8 : n <= 16 ? 16 : n <= 24 ? 24 : 32;
 }
 
-bool tiny_cholesky_takes(const struct bl_job *job)
+namespace
+{
+
+bool takes(const struct bl_job *job, const Card &)
 {
     switch (job->routine) {
     case BL_POTRF:
@@ -22,7 +25,12 @@ bool tiny_cholesky_takes(const struct bl_job *job)
     }
 }
 
-cudaError_t tiny_cholesky_launch(const struct bl_job *job, cudaStream_t stream)
+size_t workspace(const struct bl_job *, const Card &)
+{
+    return 0;
+}
+
+cudaError_t launch(const struct bl_job *job, const Card &, cudaStream_t stream)
 {
     TinyCholeskyArguments g = {};
     g.a = job->a;
@@ -47,5 +55,9 @@ cudaError_t tiny_cholesky_launch(const struct bl_job *job, cudaStream_t stream)
     return cudaLaunchKernel(k.kernel, dim3(unsigned(blocks)), dim3(unsigned(k.threads)),
                             parameters, 0, stream);
 }
+
+} // namespace
+
+const Family tiny_cholesky = {takes, workspace, launch};
 
 } // namespace bl

@@ -1,14 +1,13 @@
 /* How Cholesky's jobs of order n <= 32 come to kernels of their own.
  *
- * engine.cu asks tiny_cholesky_takes() and calls tiny_cholesky_launch(), both in
- * tiny_cholesky.cu, which pick one of the kernels that tiny_potrf.cu, tiny_posv.cu and
- * tiny_potri.cu instantiate. None of them needs a work space.
+ * engine.cu asks the family in tiny_cholesky.cu, which picks one of the kernels that
+ * tiny_potrf.cu, tiny_posv.cu and tiny_potri.cu instantiate. None of them needs a work
+ * space.
  */
 #ifndef BL_TINY_CHOLESKY_H
 #define BL_TINY_CHOLESKY_H
 
-#include <cuda_runtime.h>
-#include "../src/engine.h"
+#include "family.h"
 
 namespace bl
 {
@@ -33,10 +32,6 @@ struct TinyCholeskyKernel {
 TinyCholeskyKernel tiny_potrf(int precision, int n, bool upper);
 TinyCholeskyKernel tiny_posv(int precision, int n, bool upper);
 TinyCholeskyKernel tiny_potri(int precision, int n);
-
-/* Whether the job is one for tiny_cholesky_launch(). Depends on its shape and routine. */
-bool tiny_cholesky_takes(const struct bl_job *job);
-cudaError_t tiny_cholesky_launch(const struct bl_job *job, cudaStream_t stream);
 
 /* The order the code for order n is written for: what may share a launch. */
 int tiny_cholesky_class(int64_t n);

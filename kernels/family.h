@@ -1,0 +1,43 @@
+/* Families of kernels: what engine.cu chooses from.
+ *
+ * Each is a table entry of three functions, defined in the family's own .cu file. All
+ * three depend on the job and the card alone, so that they agree with each other and a
+ * call gives the same bits each time.
+ */
+#ifndef BL_FAMILY_H
+#define BL_FAMILY_H
+
+#include <cuda_runtime.h>
+#include "../src/engine.h"
+
+namespace bl
+{
+
+/* What a family may know of the device. */
+struct Card {
+    int processors;      /* multiprocessors */
+    int capability;      /* 90 for sm_90 */
+    size_t shared_bytes; /* of shared memory that a block may ask for */
+    bool cooperative;    /* whether the blocks of a launch can wait for each other */
+};
+
+struct Family {
+    bool (*takes)(const struct bl_job *, const Card &);
+    /* Bytes of device memory for job->work. */
+    size_t (*workspace)(const struct bl_job *, const Card &);
+    /* Enqueue the whole job. INFO is written for every problem. */
+    cudaError_t (*launch)(const struct bl_job *, const Card &, cudaStream_t);
+};
+
+extern const Family tiny;          /* m, n <= 32, no Cholesky */
+extern const Family tiny_cholesky; /* n <= 32 */
+extern const Family general;       /* everything */
+
+/* One of the general kernels: where it has no code for the device, none has. */
+const void *any_kernel();
+
+/* The size class of max(m, n) = n <= 32: what tiny jobs may share a run. */
+int tiny_class(int64_t n);
+
+} // namespace bl
+#endif
