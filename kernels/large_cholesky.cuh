@@ -1,0 +1,233 @@
+/* The two steps of a large Cholesky factorisation beside the update: a block on the
+ * diagonal, and what lies below it or, for 'U', to its right.
+ *
+ * Instantiated by large_cholesky.cu. Both triangles are the same numbers v(i, k), i >= k:
+ * l(i, k), or u(k, i), of which v(j, k)' v(i, k) is subtracted from v(i, j). They differ
+ * in the order: 'L' subtracts one product after another; 'U' adds up the products of all
+ * earlier blocks of 64 first, which the caller has done in `sums` (negative), and within
+ * the block those of the left halves of netlib's recursion. Only the part of the triangle
+ * itself is read and written.
+ */
+#ifndef BL_LARGE_CHOLESKY_CUH
+#define BL_LARGE_CHOLESKY_CUH
+
+#include "large_fetch.cuh"
+#include "problem.cuh"
+
+namespace bl
+{
+
+template <class T>
+__device__ __forceinline__ const T &element(bool upper, const T *a, int64_t lda,
+                                            int64_t i, int64_t k)
+{
+    return upper ? a[k + i * lda] : a[i + k * lda];
+}
+
+/* v(j, k)' v(i, k) */
+template <class T>
+__device__ __forceinline__ T square_product(T j, T i)
+{
+    return mul(conj(j), i);
+}
+
+/* Of xPOTRF2's recursion on n columns: the end of the smallest node that holds both k and
+ * j > k. */
+__device__ __forceinline__ int end_of_node(int n, int k, int j)
+{
+    int first = 0, columns = n;
+    for (;;) {
+        const int left = columns / 2, split = first + left;
+        if (j < split) {
+            columns = left;
+        } else if (k >= split) {
+            first = split;
+            columns -= left;
+        } else {
+            return first + columns;
+        }
+    }
+}
+
+constexpr int DIAGONAL_THREADS = 256;
+
+/* One block. Thread t owns row t % 64 of v and every fourth of its columns. Shared
+ * memory: the finished column, double buffered; the diagonal; where nodes end. */
+template <class T, bool UPPER>
+__global__ void __launch_bounds__(DIAGONAL_THREADS)
+    factor_diagonal(const LargeDiagonal<T> d)
+{
+    constexpr int GROUPS = DIAGONAL_THREADS / NB, HELD = NB / GROUPS;
+    struct Diagonal {
+        Real<T> value, sum;
+    };
+    __shared__ T finished[2][NB];
+    __shared__ Diagonal diagonal[NB];
+    __shared__ unsigned char node_end[UPPER ? NB : 1][NB];
+    const int i = threadIdx.x % NB, group = threadIdx.x / NB, n = d.n;
+    const T zero = from_real<T>(0);
+
+    T x[HELD], sum[UPPER ? HELD : 1];
+    BL_UNROLL
+    for (int q = 0; q < HELD; q++) {
+        const int j = GROUPS * q + group;
+        const bool mine = j <= i && i < n;
+        x[q] = mine ? element(UPPER, d.a, d.lda, i, j) : zero;
+        if constexpr (UPPER) {
+            sum[q] = zero;
+            if (d.sums && mine)
+                x[q] = add(x[q], element(UPPER, d.sums, d.ld_sums, i, j));
+        }
+        if (mine && i == j)
+            diagonal[i] = {real(x[q]), 0};
+    }
+    if constexpr (UPPER)
+        for (int e = threadIdx.x; e < NB * NB; e += DIAGONAL_THREADS) {
+            const int k = e / NB, j = e % NB;
+            if (k < j && j < n) {
+                const int size = 64 >> (__clz(k ^ j) - 26);
+                node_end[k][j] = (unsigned char)(n == NB ? (k / size + 1) * size
+                                                         : end_of_node(n, k, j));
+            }
+        }
+    __syncthreads();
+
+    Real<T> pivot = diagonal[0].value;
+    int bad = 0;
+    BL_UNROLL
+    for (int p = 0; p < HELD; p++) {
+        for (int g = 0; g < GROUPS; g++) {
+            const int k = GROUPS * p + g;
+            if (k >= n)
+                break;
+            if (!(pivot > 0) && !bad)
+                bad = k + 1;
+            const T length = from_real<T>(root(pivot));
+            T *column = finished[k % 2];
+            if (group == g) {
+                if (i == k)
+                    x[p] = length;
+                else if (UPPER)
+                    x[p] = div(x[p], conj(length));
+                else
+                    x[p] = mul(div(one<T>(), conj(length)), x[p]);
+                column[i] = x[p];
+            }
+            __syncthreads();
+            if (k + 1 < n) {
+                /* Everyone works out the next pivot. */
+                const T next = column[k + 1];
+                const Real<T> square = real(square_product(next, next));
+                const Diagonal above = diagonal[k + 1];
+                pivot = sub(above.value, UPPER ? add(above.sum, square) : square);
+            }
+            const T own = column[i];
+            BL_UNROLL
+            for (int q = p; q < HELD; q++) {
+                const int j = GROUPS * q + group;
+                if (j > k && j <= i) {
+                    const T product = square_product(column[j], own);
+                    if constexpr (UPPER) {
+                        const int end = node_end[k][j];
+                        if (i >= end) {
+                            x[q] = sub(x[q], product);
+                        } else {
+                            sum[q] = add(sum[q], product);
+                            if (node_end[k][k + 1] == end) {
+                                x[q] = sub(x[q], sum[q]);
+                                sum[q] = zero;
+                            }
+                        }
+                    } else {
+                        x[q] = sub(x[q], product);
+                    }
+                    if (i == j && i > k + 1)
+                        diagonal[i] = {real(x[q]), UPPER ? real(sum[UPPER ? q : 0]) : 0};
+                }
+            }
+        }
+    }
+    BL_UNROLL
+    for (int q = 0; q < HELD; q++) {
+        const int j = GROUPS * q + group;
+        if (j <= i && i < n)
+            const_cast<T &>(element(UPPER, d.a, d.lda, i, j)) = x[q];
+    }
+    if (threadIdx.x == 0 && bad) {
+        const Pivots info = {d.info, d.int_size, 0};
+        if (info.get(0) < 0)
+            info.set(0, d.base + bad - 1);
+    }
+}
+
+constexpr int BESIDE_LANES = 8;    /* that share a row of v */
+constexpr int BESIDE_ROWS = 16;    /* a block */
+constexpr int BESIDE_THREADS = BESIDE_LANES * BESIDE_ROWS;
+
+/* The rows i of v below the diagonal block of n columns, numbered from 0. Eight lanes own
+ * a row. Shared memory: the block, column k of v after column k - 1. */
+template <class T, bool UPPER>
+__global__ void __launch_bounds__(BESIDE_THREADS) solve_beside(const LargeDiagonal<T> d)
+{
+    constexpr int HELD = NB / BESIDE_LANES;
+    extern __shared__ __align__(16) char block_memory[];
+    T *block = (T *)block_memory;
+    const int n = d.n, thread = threadIdx.x;
+    /* Neighbouring threads own neighbouring rows for 'L', elements of a row for 'U':
+     * what is contiguous in memory. */
+    const int lane = thread % BESIDE_LANES;
+    const int64_t i = int64_t(blockIdx.x) * BESIDE_ROWS + thread / BESIDE_LANES;
+    const bool inside = i < d.beside;
+
+    for (int e = thread; e < NB * NB; e += BESIDE_THREADS) {
+        const int j = UPPER ? e / NB : e % NB, k = UPPER ? e % NB : e / NB;
+        const bool there = j >= k && j < n;
+        fetch(block + k * (NB + 1) + j,
+              there ? &element(UPPER, d.a, d.lda, j, k) : d.a, there);
+    }
+    fetched_so_far();
+    T x[HELD];
+    BL_UNROLL
+    for (int r = 0; r < HELD; r++) {
+        const int k = lane + BESIDE_LANES * r;
+        x[r] = from_real<T>(0);
+        if (inside && k < n) {
+            x[r] = element(UPPER, d.a, d.lda, n + i, k);
+            if (UPPER && d.sums)
+                x[r] = add(x[r], element(UPPER, d.sums, d.ld_sums, n + i, k));
+        }
+    }
+    await_fetched<0>();
+    __syncthreads();
+    BL_UNROLL
+    for (int h = 0; h < HELD; h++) {
+        if (h * BESIDE_LANES >= n)
+            break;
+        for (int t = 0; t < BESIDE_LANES; t++) {
+            const int k = h * BESIDE_LANES + t;
+            if (k >= n)
+                break;
+            const T *column = block + k * (NB + 1);
+            const T length = conj(column[k]);
+            T y = from_lane(x[h], thread % 32 / BESIDE_LANES * BESIDE_LANES + t);
+            y = UPPER ? div(y, length) : mul(div(one<T>(), length), y);
+            if (lane == t)
+                x[h] = y;
+            BL_UNROLL
+            for (int r = h; r < HELD; r++) {
+                const int j = lane + BESIDE_LANES * r;
+                if (r > h || lane > t)
+                    x[r] = sub(x[r], square_product(column[j], y));
+            }
+        }
+    }
+    BL_UNROLL
+    for (int r = 0; r < HELD; r++) {
+        const int k = lane + BESIDE_LANES * r;
+        if (inside && k < n)
+            const_cast<T &>(element(UPPER, d.a, d.lda, n + i, k)) = x[r];
+    }
+}
+
+} // namespace bl
+#endif
