@@ -61,25 +61,6 @@ struct LargeStep {
 template <class T>
 cudaError_t large_step(const LargeStep<T> &s, cudaStream_t stream);
 
-/* A block of columns, m x n, to be factored. Its pivots are written to `ipiv`, counted
- * from `base` + 1 for its first row; the first zero pivot, counted likewise, goes to
- * `info` where that is still 0. */
-template <class T>
-struct LargePanel {
-    int64_t m, n;
-    T *a;
-    int64_t lda;
-    void *ipiv, *info;
-    int int_size; /* bytes of a pivot and of INFO */
-    int64_t base;
-};
-
-/* In global memory. `work` has large_team_bytes(). */
-template <class T>
-cudaError_t large_team(const LargePanel<T> &p, void *work, const Card &card,
-                       cudaStream_t stream);
-size_t large_team_bytes(const Card &card);
-
 /* A block of n <= 64 columns of a Cholesky factorisation from its diagonal on, and the
  * `beside` rows below it or, where `upper`, columns to the right of it. To these are added
  * first what lies at the same places from `sums` on, if it is not NULL. The first minor
@@ -93,8 +74,7 @@ struct LargeDiagonal {
     const T *sums;
     int64_t ld_sums;
     int64_t beside;
-    void *info;
-    int int_size; /* bytes of INFO */
+    int64_t *info;
     int64_t base;
 };
 

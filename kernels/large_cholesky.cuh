@@ -153,11 +153,8 @@ __global__ void __launch_bounds__(DIAGONAL_THREADS)
         if (j <= i && i < n)
             const_cast<T &>(element(UPPER, d.a, d.lda, i, j)) = x[q];
     }
-    if (threadIdx.x == 0 && bad) {
-        const Pivots info = {d.info, d.int_size, 0};
-        if (info.get(0) < 0)
-            info.set(0, d.base + bad - 1);
-    }
+    if (threadIdx.x == 0 && bad && *d.info == 0)
+        *d.info = d.base + bad;
 }
 
 constexpr int BESIDE_LANES = 8;    /* that share a row of v */
@@ -165,16 +162,15 @@ constexpr int BESIDE_ROWS = 16;    /* a block */
 constexpr int BESIDE_THREADS = BESIDE_LANES * BESIDE_ROWS;
 
 /* The rows i of v below the diagonal block of n columns, numbered from 0. Eight lanes own
- * a row. Shared memory: the block, column k of v after column k - 1. */
+ * a row. Shared memory: the block, column after column, and what scales. */
 template <class T, bool UPPER>
 __global__ void __launch_bounds__(BESIDE_THREADS) solve_beside(const LargeDiagonal<T> d)
 {
     constexpr int HELD = NB / BESIDE_LANES;
     extern __shared__ __align__(16) char block_memory[];
+    __shared__ T scale[NB]; /* what a finished element is multiplied, or divided, by */
     T *block = (T *)block_memory;
     const int n = d.n, thread = threadIdx.x;
-    /* Neighbouring threads own neighbouring rows for 'L', elements of a row for 'U':
-     * what is contiguous in memory. */
     const int lane = thread % BESIDE_LANES;
     const int64_t i = int64_t(blockIdx.x) * BESIDE_ROWS + thread / BESIDE_LANES;
     const bool inside = i < d.beside;
@@ -199,6 +195,11 @@ __global__ void __launch_bounds__(BESIDE_THREADS) solve_beside(const LargeDiagon
     }
     await_fetched<0>();
     __syncthreads();
+    if (thread < n) {
+        const T length = conj(block[thread * (NB + 1) + thread]);
+        scale[thread] = UPPER ? length : div(one<T>(), length);
+    }
+    __syncthreads();
     BL_UNROLL
     for (int h = 0; h < HELD; h++) {
         if (h * BESIDE_LANES >= n)
@@ -208,9 +209,8 @@ __global__ void __launch_bounds__(BESIDE_THREADS) solve_beside(const LargeDiagon
             if (k >= n)
                 break;
             const T *column = block + k * (NB + 1);
-            const T length = conj(column[k]);
             T y = from_lane(x[h], thread % 32 / BESIDE_LANES * BESIDE_LANES + t);
-            y = UPPER ? div(y, length) : mul(div(one<T>(), length), y);
+            y = UPPER ? div(y, scale[k]) : mul(scale[k], y);
             if (lane == t)
                 x[h] = y;
             BL_UNROLL

@@ -16,23 +16,23 @@ template <class T>
 struct Tiles;
 template <>
 struct Tiles<float> {
-    using Big = Tile<128, 64, 8, 8, 4, 16, 2>;
-    using Small = Tile<32, 32, 4, 4, 4, 16, 4>;
+    using Big = Tile<128, 128, 8, 8, 4, 8, 3>;
+    using Small = Tile<32, 32, 4, 2, 4, 16, 4>;
 };
 template <>
 struct Tiles<double> {
     using Big = Tile<128, 64, 8, 8, 1, 8, 3>;
-    using Small = Tile<32, 32, 4, 4, 1, 16, 4>;
+    using Small = Tile<32, 32, 4, 2, 1, 16, 4>;
 };
 template <>
 struct Tiles<Complex<float>> {
     using Big = Tile<64, 64, 8, 4, 2, 8, 3>;
-    using Small = Tile<32, 32, 4, 4, 1, 16, 4>;
+    using Small = Tile<32, 32, 4, 2, 1, 16, 4>;
 };
 template <>
 struct Tiles<Complex<double>> {
     using Big = Tile<64, 64, 4, 4, 1, 8, 2>;
-    using Small = Tile<32, 32, 4, 2, 1, 8, 4>;
+    using Small = Tile<32, 32, 2, 2, 1, 8, 4>;
 };
 
 template <class G>

@@ -70,6 +70,9 @@ template <class T, class G, Placing OF_A, Placing OF_B>
 __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> u)
 {
     __shared__ __align__(16) T slices[G::STAGES][G::STAGE];
+    /* Length of a slice of A and of B where it is contiguous in memory. */
+    constexpr int FAST_A = OF_A == PLAIN ? G::ROWS : G::DEPTH,
+                  FAST_B = OF_B == PLAIN ? G::DEPTH : G::COLUMNS;
     const int thread = threadIdx.x, down = thread % G::DOWN, across = thread / G::DOWN;
     const int64_t tiles_down = (u.m + G::ROWS - 1) / G::ROWS;
     const int64_t i0 = blockIdx.x % tiles_down * G::ROWS,
@@ -79,29 +82,32 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
         return;
     const int rows = int(min(u.m - i0, int64_t(G::ROWS))),
               columns = int(min(u.n - j0, int64_t(G::COLUMNS)));
-    const T *a = u.a + (OF_A == PLAIN ? i0 : i0 * u.lda);
-    const T *b = u.b + (OF_B == PLAIN ? j0 * u.ldb : j0);
 
+    /* What a thread fetches of each slice: one element and others at fixed distances. */
+    const int a_row = thread % FAST_A, a_far = thread / FAST_A, b_row = thread % FAST_B,
+              b_far = thread / FAST_B;
+    const T *a = u.a + (OF_A == PLAIN ? i0 : i0 * u.lda) + a_row + a_far * u.lda;
+    const T *b = u.b + (OF_B == PLAIN ? j0 * u.ldb : j0) + b_row + b_far * u.ldb;
     auto fetch_slice = [&](int64_t l0, T *slice) {
         const int depth = int(min(u.k - l0, int64_t(G::DEPTH)));
+        const T *from_a = a + (OF_A == PLAIN ? l0 * u.lda : l0);
+        const T *from_b = b + (OF_B == PLAIN ? l0 : l0 * u.ldb);
         BL_UNROLL
         for (int q = 0; q < G::ROWS * G::DEPTH / G::THREADS; q++) {
-            const int e = thread + q * G::THREADS;
-            const int i = OF_A == PLAIN ? e % G::ROWS : e / G::DEPTH,
-                      l = OF_A == PLAIN ? e / G::ROWS : e % G::DEPTH;
-            const bool there = i < rows && l < depth;
-            const int64_t at = OF_A == PLAIN ? i + (l0 + l) * u.lda : l0 + l + i * u.lda;
-            fetch(slice + l * G::PITCH_A + i, a + (there ? at : 0), there);
+            const int near = q * G::THREADS % FAST_A, far = q * G::THREADS / FAST_A;
+            const int i = OF_A == PLAIN ? a_row + near : a_far + far,
+                      l = OF_A == PLAIN ? a_far + far : a_row + near;
+            fetch(slice + l * G::PITCH_A + i, from_a + near + far * u.lda,
+                  i < rows && l < depth);
         }
         T *other = slice + G::DEPTH * G::PITCH_A;
         BL_UNROLL
         for (int q = 0; q < G::COLUMNS * G::DEPTH / G::THREADS; q++) {
-            const int e = thread + q * G::THREADS;
-            const int j = OF_B == PLAIN ? e / G::DEPTH : e % G::COLUMNS,
-                      l = OF_B == PLAIN ? e % G::DEPTH : e / G::COLUMNS;
-            const bool there = j < columns && l < depth;
-            const int64_t at = OF_B == PLAIN ? l0 + l + j * u.ldb : j + (l0 + l) * u.ldb;
-            fetch(other + l * G::PITCH_B + j, b + (there ? at : 0), there);
+            const int near = q * G::THREADS % FAST_B, far = q * G::THREADS / FAST_B;
+            const int j = OF_B == PLAIN ? b_far + far : b_row + near,
+                      l = OF_B == PLAIN ? b_row + near : b_far + far;
+            fetch(other + l * G::PITCH_B + j, from_b + near + far * u.ldb,
+                  j < columns && l < depth);
         }
     };
 
@@ -122,15 +128,22 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
                (u.part == WHOLE ||
                 (u.part == LOWER_PART ? i0 + i >= j0 + j : i0 + i <= j0 + j));
     };
-    T *c = u.c + i0 + j0 * u.ldc;
+    const bool whole = u.part == WHOLE && rows == G::ROWS && columns == G::COLUMNS;
+    T *c = u.c + i0 + (j0 + across * G::WIDE) * u.ldc;
     T x[G::TALL][G::WIDE];
-    BL_UNROLL
-    for (int s = 0; s < G::WIDE; s++) {
-        const int j = across * G::WIDE + s;
+    auto each = [&](auto act) {
         BL_UNROLL
+        for (int s = 0; s < G::WIDE; s++)
+            BL_UNROLL
         for (int r = 0; r < G::TALL; r++)
-            x[r][s] = has(row_of(r), j) ? c[row_of(r) + j * u.ldc] : from_real<T>(0);
-    }
+            act(x[r][s], row_of(r), s);
+    };
+    if (whole)
+        each([&](T &y, int i, int s) { y = c[i + s * u.ldc]; });
+    else
+        each([&](T &y, int i, int s) {
+            y = has(i, across * G::WIDE + s) ? c[i + s * u.ldc] : from_real<T>(0);
+        });
 
     for (int64_t step = 0; step < steps; step++) {
         await_fetched<G::STAGES - 2>();
@@ -141,7 +154,7 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
         fetched_so_far();
         const T *sa = slices[step % G::STAGES] + down * G::RUN,
                 *sb = slices[step % G::STAGES] + G::DEPTH * G::PITCH_A + across * G::WIDE;
-        BL_UNROLL
+        _Pragma("unroll 4") /* all of a slice would not fit the instruction cache */
         for (int l = 0; l < G::DEPTH; l++) {
             T left[G::TALL], right[G::WIDE];
             BL_UNROLL
@@ -160,14 +173,13 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
                 x[r][s] = minus_product<OF_A, OF_B>(x[r][s], left[r], right[s]);
         }
     }
-    BL_UNROLL
-    for (int s = 0; s < G::WIDE; s++) {
-        const int j = across * G::WIDE + s;
-        BL_UNROLL
-        for (int r = 0; r < G::TALL; r++)
-            if (has(row_of(r), j))
-                c[row_of(r) + j * u.ldc] = x[r][s];
-    }
+    if (whole)
+        each([&](T y, int i, int s) { c[i + s * u.ldc] = y; });
+    else
+        each([&](T y, int i, int s) {
+            if (has(i, across * G::WIDE + s))
+                c[i + s * u.ldc] = y;
+        });
 }
 
 } // namespace bl
