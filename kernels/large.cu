@@ -33,8 +33,23 @@ const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
 
 /* How a job's work space is laid out; all matrices of a batch use the same in turn. */
 struct Layout {
-    size_t state, moves, panel, sums, all;
+    size_t state, moves, panel, sums, reversed, all;
 };
+
+bool has_lu(const struct bl_job *job)
+{
+    return job->routine == BL_GETRF || job->routine == BL_GESV;
+}
+
+bool has_cholesky(const struct bl_job *job)
+{
+    return job->routine == BL_POTRF || job->routine == BL_POSV;
+}
+
+bool has_solve(const struct bl_job *job)
+{
+    return job->routine != BL_GETRF && job->routine != BL_POTRF;
+}
 
 /* What the steps of a matrix tell each other. */
 struct State {
@@ -48,11 +63,14 @@ Layout layout_of(const struct bl_job *job, const Card &card)
     at.moves = aligned(sizeof(State));
     at.panel = at.moves + aligned(sizeof(LargeMoves));
     at.sums = at.panel;
-    at.all = at.panel;
-    if (job->routine == BL_GETRF)
-        at.all += aligned(large_panel_workspace(job->precision, job->m, card));
-    else if (job->uplo == 'U')
-        at.all += job->n * job->n * element[job->precision];
+    if (has_lu(job))
+        at.sums += aligned(large_panel_workspace(job->precision, job->m, card));
+    at.reversed = at.sums;
+    if (has_cholesky(job) && job->uplo == 'U')
+        at.reversed += aligned(job->n * job->n * element[job->precision]);
+    at.all = at.reversed;
+    if (has_solve(job)) /* 128 is the most that LARGE_BLOCK is */
+        at.all += aligned(128 * job->nrhs * element[job->precision]);
     return at;
 }
 
@@ -78,6 +96,9 @@ struct Matrix {
     LargeMoves *moves;
     void *panel_work;
     T *sums;
+    T *b;
+    int64_t ldb;
+    T *reversed;
     cudaError_t error;
 
     T *at(int64_t i, int64_t j) const
@@ -185,6 +206,70 @@ void factor_cholesky(Matrix<T> &x)
     }
 }
 
+/* The rows of B from `to` to `end`, less rows and columns j .. j + w - 1 of A times the
+ * solution there. */
+template <class T>
+void update_sides(Matrix<T> &x, Placing placing, bool upwards, int64_t j, int64_t w)
+{
+    const int64_t to = upwards ? 0 : j + w, end = upwards ? j : x.n;
+    LargeUpdate<T> u = {
+        end - to,      x.job->nrhs, w,     placing == PLAIN ? x.at(to, j) : x.at(j, to),
+        x.lda,         x.b + j,     x.ldb, x.b + to,
+        x.ldb,         placing,     PLAIN, WHOLE,
+        &x.state->info};
+    if (upwards && placing == PLAIN) { /* the last column's product comes first */
+        u.a = x.at(to, j + w - 1);
+        u.lda = -x.lda;
+        u.b = x.reversed;
+        u.ldb = LARGE_BLOCK<T>;
+    }
+    x.then(large_update(u, x.card, x.stream));
+}
+
+/* B := P L^-1 B, as in xGETRS. */
+template <class T>
+void solve_with_l(Matrix<T> &x)
+{
+    for (int64_t j = 0, w; j < x.n; j += w) {
+        w = least(LARGE_BLOCK<T>, x.n - j);
+        x.then(large_step(LargeStep<T>{int(w), x.pivots(j), x.job->int_size, j,
+                                       x.at(j, j), x.lda, x.b + j, x.ldb, 0, 0, 0,
+                                       x.job->nrhs, &x.state->info},
+                          x.stream));
+        update_sides(x, PLAIN, false, j, w);
+    }
+}
+
+/* B := op(A)^-1 B for a triangle with its diagonal. */
+template <class T>
+void solve_with_triangle(Matrix<T> &x, bool upper, Placing placing)
+{
+    const bool upwards = upper == (placing == PLAIN);
+    const int64_t blocks = (x.n + LARGE_BLOCK<T> - 1) / LARGE_BLOCK<T>;
+    for (int64_t i = 0; i < blocks; i++) {
+        const int64_t j = (upwards ? blocks - 1 - i : i) * LARGE_BLOCK<T>,
+                      w = least(LARGE_BLOCK<T>, x.n - j);
+        x.then(large_triangle(LargeTriangle<T>{int(w), x.at(j, j), x.lda, placing,
+                                               upwards, false, x.b + j, x.ldb,
+                                               x.job->nrhs, x.reversed, &x.state->info},
+                              x.stream));
+        update_sides(x, placing, upwards, j, w);
+    }
+}
+
+template <class T>
+void solve(Matrix<T> &x)
+{
+    const bool upper = x.job->uplo == 'U';
+    if (x.job->routine == BL_GETRS || x.job->routine == BL_GESV) {
+        solve_with_l(x);
+        solve_with_triangle(x, true, PLAIN);
+    } else {
+        solve_with_triangle(x, upper, upper ? TURNED : PLAIN);
+        solve_with_triangle(x, upper, upper ? PLAIN : TURNED);
+    }
+}
+
 template <class T>
 cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
 {
@@ -204,13 +289,18 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
                        (LargeMoves *)(work + at.moves),
                        work + at.panel,
                        (T *)(work + at.sums),
+                       (T *)job->b.p + i * job->b.stride,
+                       job->b.ld,
+                       (T *)(work + at.reversed),
                        cudaSuccess};
         char *info = (char *)job->info.p + i * job->info.stride * job->int_size;
         x.then(cudaMemsetAsync(x.state, 0, sizeof(State), stream));
-        if (job->routine == BL_GETRF)
+        if (has_lu(job))
             factor_lu(x);
-        else
+        if (has_cholesky(job))
             factor_cholesky(x);
+        if (has_solve(job))
+            solve(x);
         write_info<<<1, 1, 0, stream>>>(x.state, info, job->int_size);
         x.then(cudaGetLastError());
         error = x.error;
@@ -224,10 +314,24 @@ constexpr size_t SHARED_NEEDED = 72 * 1024;
 bool takes(const struct bl_job *job, const Card &card)
 {
     if (least(job->m, job->n) < SMALLEST || job->batch > MOST_MATRICES || job->items ||
-        job->a.array || job->ipiv.array || job->info.array)
+        job->a.array || job->b.array || job->ipiv.array || job->info.array)
         return false;
-    return job->routine == BL_GETRF ||
-           (job->routine == BL_POTRF && card.shared_bytes >= SHARED_NEEDED);
+    switch (job->routine) {
+    case BL_GETRF:
+        return true;
+    case BL_GETRS: /* netlib's transposed solve is a chain */
+        return job->trans == 'N' && job->nrhs > 0;
+    case BL_GESV:
+        return job->nrhs > 0;
+    case BL_POTRF:
+        return card.shared_bytes >= SHARED_NEEDED;
+    case BL_POTRS:
+    case BL_POSV: /* and that of 'L' too, in its second half */
+        return card.shared_bytes >= SHARED_NEEDED && job->nrhs > 0 &&
+               (job->uplo == 'U' || job->arithmetic == BL_FAST);
+    default:
+        return false;
+    }
 }
 
 size_t workspace(const struct bl_job *job, const Card &card)

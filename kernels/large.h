@@ -32,6 +32,7 @@ struct LargeUpdate {
     int64_t ldc;
     Placing of_a, of_b;
     Part part;
+    const int64_t *unless = nullptr; /* nothing is done where that is not 0 */
 };
 
 template <class T>
@@ -56,15 +57,35 @@ struct LargeStep {
     T *b;
     int64_t ldb;
     int64_t left, left_end, right, right_end;
+    const int64_t *unless = nullptr;
 };
 
 template <class T>
 cudaError_t large_step(const LargeStep<T> &s, cudaStream_t stream);
 
+/* B := (triangle of order w <= LARGE_BLOCK<T>)^-1 B, which has n columns; `upwards`: an
+ * upper triangle as it lies, or a lower one turned. */
+template <class T>
+struct LargeTriangle {
+    int w;
+    const T *a;
+    int64_t lda;
+    Placing placing;
+    bool upwards, unit;
+    T *b;
+    int64_t ldb, n;
+    T *reversed; /* upwards: B upside down too, LARGE_BLOCK<T> elements a column */
+    const int64_t *unless;
+};
+
+template <class T>
+cudaError_t large_triangle(const LargeTriangle<T> &s, cudaStream_t stream);
+
 /* A block of n <= 64 columns of a Cholesky factorisation from its diagonal on, and the
- * `beside` rows below it or, where `upper`, columns to the right of it. To these are added
- * first what lies at the same places from `sums` on, if it is not NULL. The first minor
- * that is not positive, counted from `base` + 1, goes to `info` where that is still 0. */
+ * `beside` rows below it or, where `upper`, columns to the right of it. To these are
+ * added first what lies at the same places from `sums` on, if it is not NULL. The first
+ * minor that is not positive, counted from `base` + 1, goes to `info` where that is still
+ * 0. */
 template <class T>
 struct LargeDiagonal {
     bool upper;

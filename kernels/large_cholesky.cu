@@ -16,9 +16,8 @@ cudaError_t factor_and_solve(LargeDiagonal<T> d, cudaStream_t stream)
     constexpr int MEMORY = NB * (NB + 1) * sizeof(T);
     const void *solve = (const void *)solve_beside<T, UPPER>;
     void *parameters[] = {&d};
-    cudaError_t error =
-        cudaLaunchKernel((const void *)factor_diagonal<T, UPPER>, dim3(1),
-                         dim3(DIAGONAL_THREADS), parameters, 0, stream);
+    cudaError_t error = cudaLaunchKernel((const void *)factor_diagonal<T, UPPER>, dim3(1),
+                                         dim3(DIAGONAL_THREADS), parameters, 0, stream);
     if (error != cudaSuccess || d.beside == 0)
         return error;
     if (MEMORY > 48 * 1024)

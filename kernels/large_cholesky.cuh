@@ -157,8 +157,8 @@ __global__ void __launch_bounds__(DIAGONAL_THREADS)
         *d.info = d.base + bad;
 }
 
-constexpr int BESIDE_LANES = 8;    /* that share a row of v */
-constexpr int BESIDE_ROWS = 16;    /* a block */
+constexpr int BESIDE_LANES = 8; /* that share a row of v */
+constexpr int BESIDE_ROWS = 16; /* a block */
 constexpr int BESIDE_THREADS = BESIDE_LANES * BESIDE_ROWS;
 
 /* The rows i of v below the diagonal block of n columns, numbered from 0. Eight lanes own
@@ -178,8 +178,8 @@ __global__ void __launch_bounds__(BESIDE_THREADS) solve_beside(const LargeDiagon
     for (int e = thread; e < NB * NB; e += BESIDE_THREADS) {
         const int j = UPPER ? e / NB : e % NB, k = UPPER ? e % NB : e / NB;
         const bool there = j >= k && j < n;
-        fetch(block + k * (NB + 1) + j,
-              there ? &element(UPPER, d.a, d.lda, j, k) : d.a, there);
+        fetch(block + k * (NB + 1) + j, there ? &element(UPPER, d.a, d.lda, j, k) : d.a,
+              there);
     }
     fetched_so_far();
     T x[HELD];

@@ -9,16 +9,10 @@
 #ifndef BL_LARGE_STEP_CUH
 #define BL_LARGE_STEP_CUH
 
-#include "large_fetch.cuh"
-#include "problem.cuh"
+#include "large_solve.cuh"
 
 namespace bl
 {
-
-constexpr int STEP_LANES = 8;    /* that share a column */
-constexpr int STEP_COLUMNS = 16; /* a block */
-constexpr int STEP_THREADS = STEP_LANES * STEP_COLUMNS;
-constexpr int STEP_STAGES = 4;
 
 /* All of a block's interchanges at once: row i < w comes from row source[i]; row
  * place[i] >= w, where there is one, gets what was in row former[i] < w. */
@@ -53,10 +47,10 @@ __device__ __forceinline__ void compose_moves(int w, const int64_t *pivot, Moves
 template <class T>
 __global__ void __launch_bounds__(STEP_THREADS) take_step(const LargeStep<T> s)
 {
-    constexpr int W = LARGE_BLOCK<T>, HELD = W / STEP_LANES, CHUNK = STEP_LANES;
+    constexpr int W = LARGE_BLOCK<T>, HELD = W / STEP_LANES;
     __shared__ Moves moves;
     __shared__ int64_t pivot[W];
-    __shared__ __align__(16) T chunks[STEP_STAGES][CHUNK * W];
+    __shared__ __align__(16) T chunks[STEP_STAGES][STEP_LANES * W];
     const int thread = threadIdx.x, lane = thread % STEP_LANES, w = s.w;
 
     /* Left columns first; a block has either left or right ones. */
@@ -67,21 +61,12 @@ __global__ void __launch_bounds__(STEP_THREADS) take_step(const LargeStep<T> s)
                               : s.left + blockIdx.x * STEP_COLUMNS);
     const bool inside = j < (solves ? s.right_end : s.left_end);
     T *column = s.b + (inside ? j : 0) * s.ldb;
+    if (s.unless && *s.unless)
+        return;
 
-    auto fetch_chunk = [&](int k0) {
-        T *to = chunks[k0 / CHUNK % STEP_STAGES];
-        for (int e = thread; e < CHUNK * W; e += STEP_THREADS) {
-            const int i = e % W, k = k0 + e / W;
-            const bool there = i > k && i < w;
-            fetch(to + e, s.l + (there ? i + k * s.ldl : 0), there);
-        }
-    };
+    auto element_of_l = [&](int i, int k) { return s.l + i + k * s.ldl; };
     if (solves)
-        for (int q = 0; q < STEP_STAGES - 1; q++) {
-            if (q * CHUNK < w)
-                fetch_chunk(q * CHUNK);
-            fetched_so_far();
-        }
+        begin_solve<PLAIN>(w, element_of_l, chunks);
 
     const Pivots pivots = {(void *)s.ipiv, s.int_size, 0};
     for (int k = thread; k < w; k += STEP_THREADS)
@@ -110,30 +95,8 @@ __global__ void __launch_bounds__(STEP_THREADS) take_step(const LargeStep<T> s)
         if (i < w && inside && moves.place[i] >= 0)
             column[moves.place[i]] = displaced[r];
     }
-    if (solves) {
-        BL_UNROLL
-        for (int h = 0; h < HELD; h++) {
-            if (h * CHUNK < w) {
-                await_fetched<STEP_STAGES - 2>();
-                __syncthreads();
-                if ((h + STEP_STAGES - 1) * CHUNK < w)
-                    fetch_chunk((h + STEP_STAGES - 1) * CHUNK);
-                fetched_so_far();
-                const T *chunk = chunks[h % STEP_STAGES] + lane;
-                for (int t = 0; t < CHUNK; t++) {
-                    const T y = from_lane(x[h], thread % 32 / STEP_LANES * STEP_LANES + t);
-                    const bool zero = is_zero(y);
-                    BL_UNROLL
-                    for (int r = h; r < HELD; r++) {
-                        const T z = sub(x[r], mul(y, chunk[t * W + STEP_LANES * r]));
-                        const bool same = r * STEP_LANES / NB == h * STEP_LANES / NB;
-                        if (!(same && zero) && (r > h || lane > t))
-                            x[r] = z;
-                    }
-                }
-            }
-        }
-    }
+    if (solves)
+        solve_columns<PLAIN, IN_BLOCK>(w, true, element_of_l, chunks, x);
     BL_UNROLL
     for (int r = 0; r < HELD; r++) {
         const int i = lane + STEP_LANES * r;

@@ -80,6 +80,8 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
     if (u.part == LOWER_PART ? i0 + G::ROWS <= j0
                              : u.part == UPPER_PART && j0 + G::COLUMNS <= i0)
         return;
+    if (u.unless && *u.unless)
+        return;
     const int rows = int(min(u.m - i0, int64_t(G::ROWS))),
               columns = int(min(u.n - j0, int64_t(G::COLUMNS)));
 
@@ -155,7 +157,8 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
         const T *sa = slices[step % G::STAGES] + down * G::RUN,
                 *sb = slices[step % G::STAGES] + G::DEPTH * G::PITCH_A + across * G::WIDE;
         _Pragma("unroll 4") /* all of a slice would not fit the instruction cache */
-        for (int l = 0; l < G::DEPTH; l++) {
+            for (int l = 0; l < G::DEPTH; l++)
+        {
             T left[G::TALL], right[G::WIDE];
             BL_UNROLL
             for (int r = 0; r < G::TALL; r += G::RUN) {
