@@ -316,22 +316,8 @@ bool takes(const struct bl_job *job, const Card &card)
     if (least(job->m, job->n) < SMALLEST || job->batch > MOST_MATRICES || job->items ||
         job->a.array || job->b.array || job->ipiv.array || job->info.array)
         return false;
-    switch (job->routine) {
-    case BL_GETRF:
-        return true;
-    case BL_GETRS: /* netlib's transposed solve is a chain */
-        return job->trans == 'N' && job->nrhs > 0;
-    case BL_GESV:
-        return job->nrhs > 0;
-    case BL_POTRF:
-        return card.shared_bytes >= SHARED_NEEDED;
-    case BL_POTRS:
-    case BL_POSV: /* and that of 'L' too, in its second half */
-        return card.shared_bytes >= SHARED_NEEDED && job->nrhs > 0 &&
-               (job->uplo == 'U' || job->arithmetic == BL_FAST);
-    default:
-        return false;
-    }
+    return job->routine == BL_GETRF ||
+           (job->routine == BL_POTRF && card.shared_bytes >= SHARED_NEEDED);
 }
 
 size_t workspace(const struct bl_job *job, const Card &card)

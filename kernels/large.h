@@ -42,7 +42,7 @@ cudaError_t large_update(const LargeUpdate<T> &u, const Card &card, cudaStream_t
  * the columns from `left` to `left_end` and from `right` to `right_end` take the block's
  * w <= LARGE_BLOCK<T> interchanges: pivots begin at `ipiv` and count rows from one, row 0
  * of B being `base` + 1. The first w rows of the right ones are then solved for with the
- * unit lower triangle L. */
+ * unit lower triangle L, if it is not NULL. */
 template <class T>
 constexpr int LARGE_BLOCK = Traits<T>::complex ? 64 : 128;
 

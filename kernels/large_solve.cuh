@@ -23,11 +23,11 @@ constexpr int STEP_STAGES = 4;
 enum Skip { NEVER, IN_BLOCK, ALWAYS };
 
 /* element(i, k) is the address of the triangle's element in row i >= column k. PLACING
- * says which of the two is contiguous in memory. */
-template <Placing PLACING, class T, class Element>
+ * says which of the two is contiguous in memory; a chunk has W rows. */
+template <int W, Placing PLACING, class T, class Element>
 __device__ __forceinline__ void fetch_chunk(int k0, int w, Element element, T *chunk)
 {
-    constexpr int W = LARGE_BLOCK<T>, CHUNK = STEP_LANES;
+    constexpr int CHUNK = STEP_LANES;
     for (int e = threadIdx.x; e < CHUNK * W; e += STEP_THREADS) {
         const int i = PLACING == PLAIN ? e % W : e / CHUNK,
                   l = PLACING == PLAIN ? e / W : e % CHUNK;
@@ -36,26 +36,28 @@ __device__ __forceinline__ void fetch_chunk(int k0, int w, Element element, T *c
     }
 }
 
-template <Placing PLACING, class T, class Element, int SIZE>
+template <int W, Placing PLACING, class T, class Element>
 __device__ __forceinline__ void begin_solve(int w, Element element,
-                                            T (&chunks)[STEP_STAGES][SIZE])
+                                            T (&chunks)[STEP_STAGES][STEP_LANES * W])
 {
     for (int q = 0; q < STEP_STAGES - 1; q++) {
         if (q * STEP_LANES < w)
-            fetch_chunk<PLACING>(q * STEP_LANES, w, element, chunks[q]);
+            fetch_chunk<W, PLACING>(q * STEP_LANES, w, element, chunks[q]);
         fetched_so_far();
     }
 }
 
 /* x := (triangle of order w)^-1 x, the triangle conjugated where it is TURNED. All
  * threads of the block call it, after begin_solve(). */
-template <Placing PLACING, Skip SKIP, class T, class Element, int SIZE, int HELD>
+template <int W, Placing PLACING, Skip SKIP, class T, class Element>
 __device__ __forceinline__ void solve_columns(int w, bool unit, Element element,
-                                              T (&chunks)[STEP_STAGES][SIZE],
-                                              T (&x)[HELD])
+                                              T (&chunks)[STEP_STAGES][STEP_LANES * W],
+                                              T (&x)[W / STEP_LANES])
 {
-    constexpr int W = LARGE_BLOCK<T>, CHUNK = STEP_LANES;
-    const int thread = threadIdx.x, lane = thread % STEP_LANES;
+    constexpr int CHUNK = STEP_LANES, HELD = W / STEP_LANES;
+    const int lane = threadIdx.x % STEP_LANES,
+              first = threadIdx.x % 32 / STEP_LANES * STEP_LANES;
+    auto used = [](T a) { return PLACING == TURNED ? conj(a) : a; };
     BL_UNROLL
     for (int h = 0; h < HELD; h++) {
         if (h * CHUNK >= w)
@@ -63,27 +65,39 @@ __device__ __forceinline__ void solve_columns(int w, bool unit, Element element,
         await_fetched<STEP_STAGES - 2>();
         __syncthreads();
         if ((h + STEP_STAGES - 1) * CHUNK < w)
-            fetch_chunk<PLACING>((h + STEP_STAGES - 1) * CHUNK, w, element,
-                                 chunks[(h + STEP_STAGES - 1) % STEP_STAGES]);
+            fetch_chunk<W, PLACING>((h + STEP_STAGES - 1) * CHUNK, w, element,
+                                    chunks[(h + STEP_STAGES - 1) % STEP_STAGES]);
         fetched_so_far();
-        const T *chunk = chunks[h % STEP_STAGES];
+        const T *chunk = chunks[h % STEP_STAGES] + h * CHUNK;
+        /* First the chunk's own rows, one a lane; this is the chain. */
+        T row[CHUNK];
+        BL_UNROLL
+        for (int t = 0; t < CHUNK; t++)
+            row[t] = used(chunk[t * W + lane]);
+        BL_UNROLL
         for (int t = 0; t < CHUNK; t++) {
-            const int k = h * CHUNK + t;
-            T y = from_lane(x[h], thread % 32 / STEP_LANES * STEP_LANES + t);
-            const bool zero = is_zero(y);
-            if (!unit && k < w && !(SKIP == ALWAYS && zero)) {
-                const T pivot = chunk[t * W + k];
-                y = div(y, PLACING == TURNED ? conj(pivot) : pivot);
+            T y = from_lane(x[h], first + t);
+            const bool zero = SKIP != NEVER && is_zero(y);
+            if (!unit && h * CHUNK + t < w && !(SKIP == ALWAYS && zero)) {
+                y = div(y, used(chunk[t * W + t]));
                 if (lane == t)
                     x[h] = y;
             }
+            const T z = sub(x[h], mul(y, row[t]));
+            if (lane > t && !zero)
+                x[h] = z;
+        }
+        /* Then those below, each the eight products in this order. */
+        _Pragma("unroll 4") for (int t = 0; t < CHUNK; t++)
+        {
+            const T y = from_lane(x[h], first + t);
+            const bool zero = SKIP != NEVER && is_zero(y);
             BL_UNROLL
-            for (int r = h; r < HELD; r++) {
-                const T a = chunk[t * W + lane + STEP_LANES * r];
-                const T z = sub(x[r], mul(y, PLACING == TURNED ? conj(a) : a));
+            for (int r = h + 1; r < HELD; r++) {
+                const T a = used(chunk[t * W + lane + STEP_LANES * (r - h)]);
+                const T z = sub(x[r], mul(y, a));
                 const bool same = r * STEP_LANES / NB == h * STEP_LANES / NB;
-                const bool skip = zero && (SKIP == ALWAYS || (SKIP == IN_BLOCK && same));
-                if (!skip && (r > h || lane > t))
+                if (!(zero && (SKIP == ALWAYS || same)))
                     x[r] = z;
             }
         }

@@ -14,10 +14,13 @@ cudaError_t large_step(const LargeStep<T> &s, cudaStream_t stream)
     const int64_t right = (s.right_end - s.right + STEP_COLUMNS - 1) / STEP_COLUMNS;
     if (left + right == 0 || s.w == 0)
         return cudaSuccess;
+    const void *kernel = s.w <= 32   ? (const void *)take_step<T, 32>
+                         : s.w <= 64 ? (const void *)take_step<T, 64>
+                                     : (const void *)take_step<T, LARGE_BLOCK<T>>;
     LargeStep<T> parameter = s;
     void *parameters[] = {&parameter};
-    return cudaLaunchKernel((const void *)take_step<T>, dim3(unsigned(left + right)),
-                            dim3(STEP_THREADS), parameters, 0, stream);
+    return cudaLaunchKernel(kernel, dim3(unsigned(left + right)), dim3(STEP_THREADS),
+                            parameters, 0, stream);
 }
 
 #define BL_INSTANCE(T)                                                                   \

@@ -14,63 +14,67 @@
 namespace bl
 {
 
-/* All of a block's interchanges at once: row i < w comes from row source[i]; row
- * place[i] >= w, where there is one, gets what was in row former[i] < w. */
+/* All of a block's interchanges at once: after them row i < w holds what was in row
+ * source[i]; row place[i] >= w, where it is not -1, what was in row former[i] < w. */
+template <int W>
 struct Moves {
-    int64_t source[128], place[128];
-    int former[128];
+    int source[W], former[W], place[W];
 };
 
 /* Interchange k takes to row k what is in row pivot[k] by then, and nothing is moved to
  * or from row k later. Going back from k: where a row was a pivot, its content came from
  * the top row of that step. */
-__device__ __forceinline__ void compose_moves(int w, const int64_t *pivot, Moves &moves)
+template <int W>
+__device__ __forceinline__ void compose_moves(int w, const int (&pivot)[W],
+                                              Moves<W> &moves)
 {
-    for (int k = threadIdx.x; k < w; k += blockDim.x) {
-        int64_t source = pivot[k];
-        int64_t former = k;
-        bool last = true;
-        for (int s = k - 1; s >= 0; s--) {
-            const int64_t p = pivot[s];
-            source = p == source ? s : source;
-            former = p == former ? s : former;
-        }
-        for (int s = k + 1; s < w; s++)
-            last = last && pivot[s] != pivot[k];
-        moves.source[k] = source;
-        moves.former[k] = int(former);
-        moves.place[k] = last && pivot[k] >= w ? pivot[k] : -1;
+    const int k = threadIdx.x;
+    if (k >= w)
+        return;
+    const int own = pivot[k];
+    int source = own, former = k;
+    bool last = true;
+    _Pragma("unroll 16") for (int s = W - 1; s >= 0; s--)
+    {
+        const int p = pivot[s]; /* -1 from w on */
+        if (s > k)
+            last = last && p != own;
+        source = s < k && p == source ? s : source;
+        former = s < k && p == former ? s : former;
     }
+    moves.source[k] = source;
+    moves.former[k] = former;
+    moves.place[k] = last && own >= w ? own : -1;
 }
 
 /* Shared memory: the moves, and stages of eight columns of L each. */
-template <class T>
+template <class T, int W>
 __global__ void __launch_bounds__(STEP_THREADS) take_step(const LargeStep<T> s)
 {
-    constexpr int W = LARGE_BLOCK<T>, HELD = W / STEP_LANES;
-    __shared__ Moves moves;
-    __shared__ int64_t pivot[W];
+    constexpr int HELD = W / STEP_LANES;
+    __shared__ Moves<W> moves;
+    __shared__ __align__(16) int pivot[W];
     __shared__ __align__(16) T chunks[STEP_STAGES][STEP_LANES * W];
     const int thread = threadIdx.x, lane = thread % STEP_LANES, w = s.w;
 
     /* Left columns first; a block has either left or right ones. */
     const int64_t left_blocks = (s.left_end - s.left + STEP_COLUMNS - 1) / STEP_COLUMNS;
-    const bool solves = blockIdx.x >= left_blocks;
-    const int64_t j = thread / STEP_LANES +
-                      (solves ? s.right + (blockIdx.x - left_blocks) * STEP_COLUMNS
-                              : s.left + blockIdx.x * STEP_COLUMNS);
-    const bool inside = j < (solves ? s.right_end : s.left_end);
+    const bool right = blockIdx.x >= left_blocks, solves = right && s.l;
+    const int64_t j =
+        thread / STEP_LANES + (right ? s.right + (blockIdx.x - left_blocks) * STEP_COLUMNS
+                                     : s.left + blockIdx.x * STEP_COLUMNS);
+    const bool inside = j < (right ? s.right_end : s.left_end);
     T *column = s.b + (inside ? j : 0) * s.ldb;
     if (s.unless && *s.unless)
         return;
 
     auto element_of_l = [&](int i, int k) { return s.l + i + k * s.ldl; };
     if (solves)
-        begin_solve<PLAIN>(w, element_of_l, chunks);
+        begin_solve<W, PLAIN>(w, element_of_l, chunks);
 
     const Pivots pivots = {(void *)s.ipiv, s.int_size, 0};
-    for (int k = thread; k < w; k += STEP_THREADS)
-        pivot[k] = pivots.get(k) - s.base;
+    if (thread < W)
+        pivot[thread] = thread < w ? int(pivots.get(thread) - s.base) : -1;
     __syncthreads();
     compose_moves(w, pivot, moves);
     __syncthreads();
@@ -81,7 +85,7 @@ __global__ void __launch_bounds__(STEP_THREADS) take_step(const LargeStep<T> s)
         const int i = lane + STEP_LANES * r;
         x[r] = displaced[r] = from_real<T>(0);
         if (i < w && inside) {
-            const int64_t source = moves.source[i];
+            const int source = moves.source[i];
             if (solves || source != i)
                 x[r] = column[source];
             if (moves.place[i] >= 0)
@@ -96,7 +100,7 @@ __global__ void __launch_bounds__(STEP_THREADS) take_step(const LargeStep<T> s)
             column[moves.place[i]] = displaced[r];
     }
     if (solves)
-        solve_columns<PLAIN, IN_BLOCK>(w, true, element_of_l, chunks, x);
+        solve_columns<W, PLAIN, IN_BLOCK>(w, true, element_of_l, chunks, x);
     BL_UNROLL
     for (int r = 0; r < HELD; r++) {
         const int i = lane + STEP_LANES * r;

@@ -27,15 +27,15 @@ __global__ void __launch_bounds__(STEP_THREADS) solve_block(const LargeTriangle<
         return PLACING == PLAIN ? s.a + row(i) + row(k) * s.lda
                                 : s.a + row(k) + row(i) * s.lda;
     };
-    begin_solve<PLACING>(w, element, chunks);
+    begin_solve<W, PLACING>(w, element, chunks);
     T x[HELD];
     BL_UNROLL
     for (int r = 0; r < HELD; r++) {
         const int i = lane + STEP_LANES * r;
         x[r] = i < w && j < s.n ? s.b[row(i) + j * s.ldb] : from_real<T>(0);
     }
-    solve_columns<PLACING, PLACING == PLAIN ? ALWAYS : NEVER>(w, s.unit, element, chunks,
-                                                              x);
+    solve_columns<W, PLACING, PLACING == PLAIN ? ALWAYS : NEVER>(w, s.unit, element,
+                                                                 chunks, x);
     BL_UNROLL
     for (int r = 0; r < HELD; r++) {
         const int i = lane + STEP_LANES * r;
