@@ -49,21 +49,56 @@ __device__ __forceinline__ int end_of_node(int n, int k, int j)
     }
 }
 
+/* x divided by conj(length), a positive real number, as netlib divides by complex ones.
+ */
+template <class R>
+__device__ __forceinline__ R over(R x, R length)
+{
+    return div(x, length);
+}
+
+template <class R>
+__device__ __forceinline__ Complex<R> over(Complex<R> x, R length)
+{
+    const R ratio = R(-0.0);
+    return {div(add(x.re, mul(x.im, ratio)), length),
+            div(sub(x.im, mul(x.re, ratio)), length)};
+}
+
 constexpr int DIAGONAL_THREADS = 256;
 
-/* One block. Thread t owns row t % 64 of v and every fourth of its columns. Shared
- * memory: the finished column, double buffered; the diagonal; where nodes end. */
+/* Barriers of the block of factor_diagonal: two that alternate between columns, and one
+ * for each group of threads alone. */
+constexpr int GROUP_BARRIER = 3;
+
+__device__ __forceinline__ void arrive_at(int barrier)
+{
+    asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(DIAGONAL_THREADS) : "memory");
+}
+
+__device__ __forceinline__ void meet_at(int barrier, int threads)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
+/* One block, four groups of 64 threads. Thread t of a group owns row t of v and every
+ * fourth of its columns, the group's. Finishing a column, with its root and division, is
+ * one chain through all columns, so a group finishes its next column before it updates
+ * the others, and the other groups update while it does. Shared memory: the last finished
+ * columns; the diagonal, where column k - 1 is still to be taken into account when it is
+ * the turn of column k; where nodes end. */
 template <class T, bool UPPER>
 __global__ void __launch_bounds__(DIAGONAL_THREADS)
     factor_diagonal(const LargeDiagonal<T> d)
 {
-    constexpr int GROUPS = DIAGONAL_THREADS / NB, HELD = NB / GROUPS;
+    constexpr int GROUPS = DIAGONAL_THREADS / NB, HELD = NB / GROUPS, KEPT = 4;
     struct Diagonal {
         Real<T> value, sum;
     };
-    __shared__ T finished[2][NB];
+    __shared__ T finished[KEPT][NB];
     __shared__ Diagonal diagonal[NB];
     __shared__ unsigned char node_end[UPPER ? NB : 1][NB];
+    __shared__ int bad; /* first column whose pivot is not positive */
     const int i = threadIdx.x % NB, group = threadIdx.x / NB, n = d.n;
     const T zero = from_real<T>(0);
 
@@ -90,58 +125,79 @@ __global__ void __launch_bounds__(DIAGONAL_THREADS)
                                                          : end_of_node(n, k, j));
             }
         }
+    if (threadIdx.x == 0)
+        bad = n;
     __syncthreads();
 
-    Real<T> pivot = diagonal[0].value;
-    int bad = 0;
+    /* Element (i, j) less the product from column k. */
+    auto take = [&](T &y, T &partial, int j, int k) {
+        const T *column = finished[k % KEPT];
+        const T product = square_product(column[j], column[i]);
+        if constexpr (UPPER) {
+            const int end = node_end[k][j];
+            if (i >= end) {
+                y = sub(y, product);
+            } else {
+                partial = add(partial, product);
+                if (node_end[k][k + 1] == end) {
+                    y = sub(y, partial);
+                    partial = zero;
+                }
+            }
+        } else {
+            y = sub(y, product);
+        }
+    };
+    auto finish = [&](T &y, int k) {
+        Real<T> pivot = diagonal[k].value;
+        if (k > 0) {
+            const T last = finished[(k - 1) % KEPT][k];
+            const Real<T> square = real(square_product(last, last));
+            pivot = sub(pivot, UPPER ? add(diagonal[k].sum, square) : square);
+        }
+        const Real<T> length = root(pivot);
+        if (i == k) {
+            y = from_real<T>(length);
+            if (!(pivot > 0))
+                atomicMin(&bad, k);
+        } else if constexpr (UPPER) {
+            y = over(y, length);
+        } else {
+            y = mul(from_real<T>(div(Real<T>(1), length)), y);
+        }
+        finished[k % KEPT][i] = y;
+        arrive_at(1 + k % 2);
+    };
+
+    if (group == 0)
+        finish(x[0], 0);
     BL_UNROLL
     for (int p = 0; p < HELD; p++) {
         for (int g = 0; g < GROUPS; g++) {
             const int k = GROUPS * p + g;
             if (k >= n)
                 break;
-            if (!(pivot > 0) && !bad)
-                bad = k + 1;
-            const T length = from_real<T>(root(pivot));
-            T *column = finished[k % 2];
-            if (group == g) {
-                if (i == k)
-                    x[p] = length;
-                else if (UPPER)
-                    x[p] = div(x[p], conj(length));
-                else
-                    x[p] = mul(div(one<T>(), conj(length)), x[p]);
-                column[i] = x[p];
+            if (group == g)
+                meet_at(GROUP_BARRIER + g, NB);
+            else
+                meet_at(1 + k % 2, DIAGONAL_THREADS);
+            if (k + 1 < n && group == (g + 1) % GROUPS) {
+                constexpr int LAST = HELD - 1;
+                const int after = p < LAST ? p + 1 : LAST; /* q of column k + 1 */
+                if (g + 1 < GROUPS) {
+                    take(x[p], sum[UPPER ? p : 0], k + 1, k);
+                    finish(x[p], k + 1);
+                } else {
+                    take(x[after], sum[UPPER ? after : 0], k + 1, k);
+                    finish(x[after], k + 1);
+                }
             }
-            __syncthreads();
-            if (k + 1 < n) {
-                /* Everyone works out the next pivot. */
-                const T next = column[k + 1];
-                const Real<T> square = real(square_product(next, next));
-                const Diagonal above = diagonal[k + 1];
-                pivot = sub(above.value, UPPER ? add(above.sum, square) : square);
-            }
-            const T own = column[i];
             BL_UNROLL
             for (int q = p; q < HELD; q++) {
                 const int j = GROUPS * q + group;
-                if (j > k && j <= i) {
-                    const T product = square_product(column[j], own);
-                    if constexpr (UPPER) {
-                        const int end = node_end[k][j];
-                        if (i >= end) {
-                            x[q] = sub(x[q], product);
-                        } else {
-                            sum[q] = add(sum[q], product);
-                            if (node_end[k][k + 1] == end) {
-                                x[q] = sub(x[q], sum[q]);
-                                sum[q] = zero;
-                            }
-                        }
-                    } else {
-                        x[q] = sub(x[q], product);
-                    }
-                    if (i == j && i > k + 1)
+                if (j > k + 1 && j <= i) {
+                    take(x[q], sum[UPPER ? q : 0], j, k);
+                    if (i == j)
                         diagonal[i] = {real(x[q]), UPPER ? real(sum[UPPER ? q : 0]) : 0};
                 }
             }
@@ -153,8 +209,9 @@ __global__ void __launch_bounds__(DIAGONAL_THREADS)
         if (j <= i && i < n)
             const_cast<T &>(element(UPPER, d.a, d.lda, i, j)) = x[q];
     }
-    if (threadIdx.x == 0 && bad && *d.info == 0)
-        *d.info = d.base + bad;
+    __syncthreads();
+    if (threadIdx.x == 0 && bad < n && *d.info == 0)
+        *d.info = d.base + bad + 1;
 }
 
 constexpr int BESIDE_LANES = 8; /* that share a row of v */
@@ -168,7 +225,7 @@ __global__ void __launch_bounds__(BESIDE_THREADS) solve_beside(const LargeDiagon
 {
     constexpr int HELD = NB / BESIDE_LANES;
     extern __shared__ __align__(16) char block_memory[];
-    __shared__ T scale[NB]; /* what a finished element is multiplied, or divided, by */
+    __shared__ Real<T> scale[NB]; /* for a finished element: its factor, or divisor */
     T *block = (T *)block_memory;
     const int n = d.n, thread = threadIdx.x;
     const int lane = thread % BESIDE_LANES;
@@ -196,8 +253,8 @@ __global__ void __launch_bounds__(BESIDE_THREADS) solve_beside(const LargeDiagon
     await_fetched<0>();
     __syncthreads();
     if (thread < n) {
-        const T length = conj(block[thread * (NB + 1) + thread]);
-        scale[thread] = UPPER ? length : div(one<T>(), length);
+        const Real<T> length = real(block[thread * (NB + 1) + thread]);
+        scale[thread] = UPPER ? length : div(Real<T>(1), length);
     }
     __syncthreads();
     BL_UNROLL
@@ -210,7 +267,7 @@ __global__ void __launch_bounds__(BESIDE_THREADS) solve_beside(const LargeDiagon
                 break;
             const T *column = block + k * (NB + 1);
             T y = from_lane(x[h], thread % 32 / BESIDE_LANES * BESIDE_LANES + t);
-            y = UPPER ? div(y, scale[k]) : mul(scale[k], y);
+            y = UPPER ? over(y, scale[k]) : mul(from_real<T>(scale[k]), y);
             if (lane == t)
                 x[h] = y;
             BL_UNROLL
