@@ -14,11 +14,12 @@
  * + 1, while its letters travel. Each element still takes its products in ascending
  * order, each rounded.
  *
- * Why a mailbox is free when it is written again: a letter about column j + 2 is sent by
- * someone who has every block's letter about j + 1, and those blocks sent it after all
- * their warps had read what they needed of the letters about j. The rest of row j + 4
- * likewise comes after every warp's candidate for column j + 4, hence after its use of
- * the rest of row j. A block ends when it has waited for all letters that it is sent.
+ * Why a mailbox is free when it is written again: a letter about column j + 4 is sent by
+ * someone who has every letter about j + 3, whose senders had all letters about j + 2;
+ * these were announced by each block's postman, once he had read those about j + 1. The
+ * rows' warps are a column less behind. The rest of row j + 4 comes after every warp's
+ * candidate for column j + 4, hence after its use of the rest of row j. A block ends when
+ * it has waited for all letters that it is sent.
  */
 #ifndef BL_LARGE_PANEL_CUH
 #define BL_LARGE_PANEL_CUH
@@ -48,8 +49,8 @@ struct alignas(16) Letter {
 /* A block's shared memory, but for the finished columns. N columns. */
 template <class T, int N>
 struct PanelMail {
-    Letter<T> letters[2][PANEL_BLOCKS];             /* of a column, from each block */
-    Letter<T> candidates[PANEL_WARPS];              /* of this block's warps */
+    Letter<T> letters[PANEL_TURN][32]; /* of a column, from each block or each warp */
+    Letter<T> candidates[PANEL_WARPS]; /* of this block's warps */
     alignas(16) T rest[PANEL_TURN][N + PANEL_TURN]; /* of the chosen rows */
     alignas(16) T own[2][N + PANEL_TURN];           /* the same, before it is sent */
     uint64_t arrived[2], rest_arrived[PANEL_TURN], own_ready[2];
@@ -116,19 +117,54 @@ __device__ __forceinline__ int end_chunk(int columns)
     return (columns * int(sizeof(T)) + 15) / 16;
 }
 
+/* Where there are few warps each sends its candidate itself, which saves a meeting. */
+__device__ __forceinline__ bool is_direct(int blocks, int warps)
+{
+    return blocks * warps <= 32;
+}
+
+/* A warp that sends: lane l serves block l % blocks. */
+template <class Mail>
+struct PanelSender {
+    const int share, shares;   /* lanes that serve one block, and which of them this is */
+    const uint32_t own, there; /* the mail here, and in the block that this lane serves */
+
+    __device__ __forceinline__ PanelSender(const Mail &mail, int blocks)
+        : share(threadIdx.x % 32 / blocks), shares(32 / blocks),
+          own(cluster::address(&mail)),
+          there(cluster::remote(own, threadIdx.x % 32 % blocks))
+    {
+    }
+
+    /* Chunks first .. end - 1 of 16 bytes to every block. */
+    __device__ __forceinline__ void send(const void *from, const void *to, int first,
+                                         int end, const uint64_t *barrier) const
+    {
+        const uint32_t place = there + (cluster::address(to) - own),
+                       count = there + (cluster::address(barrier) - own);
+        for (int i = first + share; i < end; i += shares)
+            cluster::letter(place + 16 * i, ((const uint4 *)from)[i], count);
+    }
+};
+
 /* The threads that own rows. a[r][k] is column j0 + k in the turn that begins at j0. */
 template <class T, int N, int R>
 struct PanelRows {
     PanelMail<T, N> &mail;
     T *done; /* finished columns, this thread's row 0; `height` elements a column */
-    const int height, warps, w, blocks;
-    T a[R][N], last[R]; /* last: the multiplier of the step before */
-    int position[R];    /* -1: no row */
+    const int height, w;
+    const PanelSender<PanelMail<T, N>> sender;
+    const bool direct;       /* the warps send themselves */
+    const int count, number; /* letters, and of a warp that sends its number */
+    T a[R][N], last[R];      /* last: the multiplier of the step before */
+    int position[R];         /* -1: no row */
 
     __device__ __forceinline__ PanelRows(PanelMail<T, N> &m, T *finished, int threads,
-                                         int columns, int n)
-        : mail(m), done(finished + threadIdx.x), height(threads * R), warps(threads / 32),
-          w(columns), blocks(n)
+                                         int columns, int blocks)
+        : mail(m), done(finished + threadIdx.x), height(threads * R), w(columns),
+          sender(m, blocks), direct(is_direct(blocks, threads / 32)),
+          count(direct ? blocks * (threads / 32) : blocks),
+          number(cluster::rank() * (threads / 32) + threadIdx.x / 32)
     {
     }
 
@@ -179,7 +215,12 @@ struct PanelRows {
             mail.candidates[threadIdx.x / 32] = letter;
         }
         __syncwarp();
-        cluster::come(1, height / R + 32);
+        if (direct)
+            sender.send(&mail.candidates[threadIdx.x / 32],
+                        &mail.letters[j % PANEL_TURN][number], 0,
+                        int(sizeof(Letter<T>)) / 16, &mail.arrived[j % 2]);
+        else
+            cluster::come(1, height / R + 32);
     }
 
     /* Step j = j0 + J. */
@@ -190,8 +231,8 @@ struct PanelRows {
         if (j >= w)
             return;
         cluster::wait(cluster::address(&mail.arrived[J % 2]), J / 2 % 2);
-        const Letter<T> *letters = mail.letters[J % 2];
-        const Letter<T> &chosen = letters[best_letter(letters, blocks)];
+        const Letter<T> *letters = mail.letters[J];
+        const Letter<T> &chosen = letters[best_letter(letters, count)];
         const int p = chosen.position, scaling = chosen.scaling;
         const T factor = chosen.factor, u1 = chosen.next[0];
         T l[R];
@@ -354,43 +395,33 @@ struct PanelPostman {
     PanelMail<T, N> &mail;
     const int threads; /* of the block, himself included */
     const int w, blocks, rank, lane;
-    uint32_t there; /* what mail is in the block that this lane serves */
-    uint32_t own;
+    const PanelSender<PanelMail<T, N>> sender;
+    const bool direct;   /* the warps send themselves */
+    const int count;     /* letters */
     int64_t zero = 0;    /* the column of the first zero pivot */
     unsigned phases = 0; /* bit i: of own_ready[i] */
 
     __device__ __forceinline__ PanelPostman(PanelMail<T, N> &m, int n, int columns)
         : mail(m), threads(n), w(columns), blocks(cluster::blocks()),
-          rank(cluster::rank()), lane(threadIdx.x % 32), own(cluster::address(&m))
+          rank(cluster::rank()), lane(threadIdx.x % 32), sender(m, blocks),
+          direct(is_direct(blocks, n / 32 - 1)),
+          count(direct ? blocks * (n / 32 - 1) : blocks)
     {
-        there = cluster::remote(own, lane % blocks);
-    }
-
-    __device__ __forceinline__ uint32_t offset(const void *p) const
-    {
-        return cluster::address(p) - own;
-    }
-
-    /* Chunks first .. end - 1 of 16 bytes to every block. */
-    __device__ __forceinline__ void send(const void *from, const void *to, int first,
-                                         int end, const uint64_t *barrier) const
-    {
-        const uint32_t place = there + offset(to), count = there + offset(barrier);
-        for (int i = first + lane / blocks; i < end; i += 32 / blocks)
-            cluster::letter(place + 16 * i, ((const uint4 *)from)[i], count);
     }
 
     /* The candidate for column j. */
     __device__ __forceinline__ void carry(int j)
     {
         constexpr int SIZE = int(sizeof(Letter<T>));
+        uint64_t *arrived = &mail.arrived[j % 2];
         if (lane == 0)
-            cluster::arrive_expecting(cluster::address(&mail.arrived[j % 2]),
-                                      SIZE * blocks);
+            cluster::arrive_expecting(cluster::address(arrived), SIZE * count);
+        if (direct)
+            return;
         cluster::await(1, threads);
         const int best = best_letter(mail.candidates, threads / 32 - 1);
-        send(&mail.candidates[best], &mail.letters[j % 2][rank], 0, SIZE / 16,
-             &mail.arrived[j % 2]);
+        sender.send(&mail.candidates[best], &mail.letters[j % PANEL_TURN][rank], 0,
+                    SIZE / 16, arrived);
     }
 
     __device__ __forceinline__ void run(const LargePanel &g)
@@ -400,8 +431,8 @@ struct PanelPostman {
         carry(0);
         for (int j = 0; j < w; j++) {
             cluster::wait(cluster::address(&mail.arrived[j % 2]), j / 2 % 2);
-            const Letter<T> *letters = mail.letters[j % 2];
-            const int best = best_letter(letters, blocks);
+            const Letter<T> *letters = mail.letters[j % PANEL_TURN];
+            const int best = best_letter(letters, count);
             if (rank == 0 && lane == 0) {
                 mail.pivot[j] = letters[best].position;
                 pivots.set(j, g.offset + letters[best].position);
@@ -416,12 +447,12 @@ struct PanelPostman {
                     cluster::address(&mail.rest_arrived[j % PANEL_TURN]),
                     16 * (end - first));
             carry(j + 1);
-            if (j + 3 < w && best == rank) {
+            if (j + 3 < w && best / (count / blocks) == rank) {
                 cluster::wait(cluster::address(&mail.own_ready[j % 2]),
                               phases >> j % 2 & 1);
                 phases ^= 1u << j % 2;
-                send(mail.own[j % 2], mail.rest[j % PANEL_TURN], first, end,
-                     &mail.rest_arrived[j % PANEL_TURN]);
+                sender.send(mail.own[j % 2], mail.rest[j % PANEL_TURN], first, end,
+                            &mail.rest_arrived[j % PANEL_TURN]);
             }
         }
         if (rank != 0)

@@ -42,6 +42,7 @@ __global__ void __launch_bounds__(GRID_PANEL_THREADS) grid_panel(const GridPanel
 {
     constexpr int W = LARGE_PANEL_WIDTH;
     __shared__ T top[W][W + 1];
+    __shared__ T chosen[W];
     __shared__ int64_t pivot[W];
     extern __shared__ __align__(16) char finished[];
     const LargePanel &g = x.panel;
@@ -112,15 +113,17 @@ __global__ void __launch_bounds__(GRID_PANEL_THREADS) grid_panel(const GridPanel
         }
         best = Team::best_of_warp(best);
         const int64_t p = best.index;
-        const T *chosen = &board.rows[(side * team.blocks + p / x.chunk) * W];
-        scale = careful_scaling(volatile_read(&chosen[j]));
+        const T *published = &board.rows[(side * team.blocks + p / x.chunk) * W];
+        scale = careful_scaling(volatile_read(&published[j]));
         if (scale.scaling == SCALE_ZERO && zero == 0)
             zero = g.offset + j + 1;
         if (team.thread < W && lane < w) {
-            T y = volatile_read(&chosen[lane]);
+            T y = volatile_read(&published[lane]);
+            chosen[lane] = y;
+            __syncwarp(__activemask());
             if (lane > j)
-                for (int k = 0; k < j; k++)
-                    y = sub(y, mul(volatile_read(&chosen[k]), top[k][lane]));
+                _Pragma("unroll 4") for (int k = 0; k < j; k++) y =
+                    sub(y, mul(chosen[k], top[k][lane]));
             top[j][lane] = y;
             if (lane == 0)
                 pivot[j] = p;
