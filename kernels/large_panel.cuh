@@ -57,42 +57,15 @@ struct PanelMail {
     int pivot[N];
 };
 
-/* Greater for a better pivot, 0 for none. A NaN is none, but never beaten where it is the
- * first of its column. */
-template <class T>
-__device__ __forceinline__ void image_of(T x, bool candidate, bool first, unsigned &high,
-                                         unsigned &low)
-{
-    auto value = abs1(x);
-    bool number = value == value;
-    high = !candidate ? 0 : number ? high_image(value) : first ? ~0u : 0;
-    low = number ? low_image(value) : 0;
-}
-
-/* The lane with the greatest image; of several the smallest position. */
-__device__ __forceinline__ int best_lane(unsigned high, unsigned top, unsigned low,
-                                         int position)
-{
-    unsigned mask = __ballot_sync(WARP, high == top);
-    if (mask & (mask - 1)) {
-        bool in = high == top;
-        unsigned lowest = __reduce_max_sync(WARP, in ? low : 0);
-        in = in && low == lowest;
-        int first = __reduce_min_sync(WARP, in ? position : INT32_MAX);
-        mask = __ballot_sync(WARP, in && position == first);
-    }
-    return __ffs(int(mask)) - 1;
-}
-
 /* The best of `count` letters. */
 template <class T>
 __device__ __forceinline__ int best_letter(const Letter<T> *letters, int count)
 {
     const int lane = threadIdx.x % 32;
-    uint4 head = {0, 0, INT32_MAX, 0};
+    uint4 head = {0, 0, ~0u, 0};
     if (lane < count)
         head = *(const uint4 *)&letters[lane];
-    return best_lane(head.x, __reduce_max_sync(WARP, head.x), head.y, int(head.z));
+    return best_lane(head.x, warp_max(head.x), head.y, head.z);
 }
 
 template <class T>
@@ -174,7 +147,7 @@ struct PanelRows {
     __device__ __forceinline__ void propose(int j, const T (&l)[R], F between)
     {
         unsigned high = 0, low = 0;
-        int best = 0, where = INT32_MAX;
+        int best = 0, where = -1;
         BL_UNROLL
         for (int r = 0; r < R; r++) {
             unsigned h, l;
@@ -189,7 +162,7 @@ struct PanelRows {
                 best = r;
             }
         }
-        unsigned top = __reduce_max_sync(WARP, high);
+        unsigned top = warp_max(high);
         T pivot = a[0][K];
         BL_UNROLL
         for (int r = 1; r < R; r++)

@@ -1,4 +1,5 @@
-/* What the two panel kernels share: the end of xGETRF2 on a column, and LargeMoves.
+/* What the two panel kernels share: the search for a pivot, the end of xGETRF2 on a
+ * column, and LargeMoves.
  *
  * Used by large_panel.cuh and large_panel_grid.cuh.
  */
@@ -43,6 +44,39 @@ __device__ __forceinline__ T scaled(T x, T factor, int scaling)
 {
     return scaling == SCALE_MULTIPLY ? mul(factor, x)
                                      : carefully_scaled(x, factor, scaling);
+}
+
+/* Greater for a better pivot, 0 for none. A NaN is none, but never beaten where it is the
+ * first of its column. */
+template <class T>
+__device__ __forceinline__ void image_of(T x, bool candidate, bool first, unsigned &high,
+                                         unsigned &low)
+{
+    auto value = abs1(x);
+    bool number = value == value;
+    high = !candidate ? 0 : number ? high_image(value) : first ? ~0u : 0;
+    low = number ? low_image(value) : 0;
+}
+
+__device__ __forceinline__ unsigned warp_max(unsigned x)
+{
+    return Group<32>().max(x);
+}
+
+/* The lane with the greatest image, whose high part is `top`; of several, the smallest
+ * position. */
+__device__ __forceinline__ int best_lane(unsigned high, unsigned top, unsigned low,
+                                         unsigned position)
+{
+    unsigned mask = __ballot_sync(WARP, high == top);
+    if (mask & (mask - 1)) {
+        bool in = high == top;
+        unsigned lowest = warp_max(in ? low : 0);
+        in = in && low == lowest;
+        unsigned first = ~warp_max(in ? ~position : 0);
+        mask = __ballot_sync(WARP, in && position == first);
+    }
+    return __ffs(int(mask)) - 1;
 }
 
 /* Compose the w interchanges (of row j with row pivot[j], one after the other) by tracing
