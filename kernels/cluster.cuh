@@ -44,10 +44,11 @@ __device__ __forceinline__ uint32_t remote(uint32_t own, int block)
     return x;
 }
 
-/* All threads of the cluster meet; what they wrote before is seen after. */
+/* All threads of the cluster meet, at the start: the barriers, once published, are seen
+ * after. */
 __device__ __forceinline__ void sync()
 {
-    asm volatile("barrier.cluster.arrive.release.aligned;\n"
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
                  "barrier.cluster.wait.acquire.aligned;" ::
                      : "memory");
 }

@@ -52,10 +52,14 @@ template <class T>
 __device__ __forceinline__ void image_of(T x, bool candidate, bool first, unsigned &high,
                                          unsigned &low)
 {
-    auto value = abs1(x);
-    bool number = value == value;
-    high = !candidate ? 0 : number ? high_image(value) : first ? ~0u : 0;
-    low = number ? low_image(value) : 0;
+    Real<T> value; /* its sign does not matter to an image */
+    if constexpr (Traits<T>::complex)
+        value = abs1(x);
+    else
+        value = x;
+    high = value == value ? high_image(value) : first ? ~0u : 0;
+    high = candidate ? high : 0;
+    low = low_image(value);
 }
 
 __device__ __forceinline__ unsigned warp_max(unsigned x)
@@ -79,17 +83,27 @@ __device__ __forceinline__ int best_lane(unsigned high, unsigned top, unsigned l
     return __ffs(int(mask)) - 1;
 }
 
+template <class T>
+__device__ __forceinline__ T choose(bool yes, T x, T y)
+{
+    if constexpr (Traits<T>::complex)
+        return {yes ? x.re : y.re, yes ? x.im : y.im};
+    else
+        return yes ? x : y;
+}
+
 /* Compose the w interchanges (of row j with row pivot[j], one after the other) by tracing
  * each row back. For one warp. */
 template <class I>
 __device__ __forceinline__ void list_moves(const I *pivot, int w, LargeMoves *moves)
 {
     const int lane = threadIdx.x % 32;
-    const int64_t below = lane < w ? pivot[lane] : 0;
+    const I below = lane < w ? pivot[lane] : 0;
     bool displaced = below >= w;
-    int64_t top_from = lane, below_from = below;
-    for (int j = w - 1; j >= 0; j--) {
-        const int64_t p = pivot[j];
+    I top_from = lane, below_from = below;
+    _Pragma("unroll 4") for (int j = w - 1; j >= 0; j--)
+    {
+        const I p = pivot[j];
         top_from = top_from == j ? p : top_from == p ? j : top_from;
         below_from = below_from == j ? p : below_from == p ? j : below_from;
         if (j < lane && p == below)
