@@ -36,6 +36,12 @@ __device__ __forceinline__ int blocks()
     return int(x);
 }
 
+/* x, a power of two, is 1 << log2_of(x). */
+__device__ __forceinline__ int log2_of(int x)
+{
+    return __ffs(x) - 1;
+}
+
 /* The same place in another block's shared memory. */
 __device__ __forceinline__ uint32_t remote(uint32_t own, int block)
 {

@@ -103,8 +103,8 @@ struct PanelSender {
     const uint32_t own, there; /* the mail here, and in the block that this lane serves */
 
     __device__ __forceinline__ PanelSender(const Mail &mail, int blocks)
-        : share(threadIdx.x % 32 >> (__ffs(blocks) - 1)),
-          shares(32 >> (__ffs(blocks) - 1)), own(cluster::address(&mail)),
+        : share(threadIdx.x % 32 >> cluster::log2_of(blocks)),
+          shares(32 >> cluster::log2_of(blocks)), own(cluster::address(&mail)),
           there(cluster::remote(own, threadIdx.x % 32 & (blocks - 1)))
     {
     }
