@@ -36,6 +36,12 @@ __device__ __forceinline__ int blocks()
     return int(x);
 }
 
+/* x, a power of two, is 1 << log2_of(x). */
+__device__ __forceinline__ int log2_of(int x)
+{
+    return __ffs(x) - 1;
+}
+
 /* The same place in another block's shared memory. */
 __device__ __forceinline__ uint32_t remote(uint32_t own, int block)
 {
@@ -44,10 +50,11 @@ __device__ __forceinline__ uint32_t remote(uint32_t own, int block)
     return x;
 }
 
-/* All threads of the cluster meet; what they wrote before is seen after. */
+/* All threads of the cluster meet, at the start: the barriers, once published, are seen
+ * after. */
 __device__ __forceinline__ void sync()
 {
-    asm volatile("barrier.cluster.arrive.release.aligned;\n"
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
                  "barrier.cluster.wait.acquire.aligned;" ::
                      : "memory");
 }

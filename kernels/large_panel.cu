@@ -6,7 +6,6 @@
  */
 #include <atomic>
 #include "large_panel_kernels.h"
-#include "team.cuh"
 
 namespace bl
 {
@@ -100,7 +99,6 @@ Shape shape_of(enum bl_precision precision, int64_t m, int w, const Card &card)
 struct Grid {
     int blocks;
     int64_t chunk;
-    size_t control_bytes;
 };
 
 Grid grid_of(int64_t m, const Card &card)
@@ -111,38 +109,43 @@ Grid grid_of(int64_t m, const Card &card)
     if (grid.chunk < LARGE_PANEL_WIDTH) /* block 0 owns the diagonal */
         grid.chunk = LARGE_PANEL_WIDTH;
     grid.blocks = int((m + grid.chunk - 1) / grid.chunk);
-    grid.control_bytes =
-        (sizeof(Control) + 2 * grid.blocks * sizeof(Best) + 255) / 256 * 256;
     return grid;
+}
+
+/* Of the work space, for what so many blocks announce; and for the rows they publish. */
+size_t notice_bytes(int blocks)
+{
+    return (2 * size_t(blocks) * PANEL_NOTICE + 255) / 256 * 256;
+}
+size_t row_bytes(int blocks, int element)
+{
+    return 2 * (size_t(blocks) + 1) * LARGE_PANEL_WIDTH * size_t(element);
 }
 
 cudaError_t launch_grid(const LargePanel &panel, const Card &card, cudaStream_t stream)
 {
     const PanelKernels &kernels = kernels_of(panel.precision);
-    Grid grid = grid_of(panel.m, card);
-    GridPanel g = {panel, grid.chunk, grid.control_bytes, false};
-    cudaError_t error = cudaSuccess;
+    const Grid grid = grid_of(panel.m, card);
+    GridPanel g = {panel, grid.chunk, notice_bytes(grid.blocks), false};
+    void *parameters[] = {&g};
+    cudaError_t error = cudaMemsetAsync(panel.work, 0, g.notice_bytes, stream);
+    if (error != cudaSuccess)
+        return error;
     if (grid.blocks > 1) {
-        size_t bytes = size_t(grid.chunk) * panel.w * kernels.element;
         cudaFuncAttributes attributes;
         error = cudaFuncGetAttributes(&attributes, kernels.grid);
         if (error != cudaSuccess)
             return error;
-        g.resident = bytes + attributes.sharedSizeBytes <= card.shared_bytes;
-        if (!g.resident)
-            bytes = 0;
-        else
-            error = cudaFuncSetAttribute(
-                kernels.grid, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                int(card.shared_bytes - attributes.sharedSizeBytes));
-        if (error == cudaSuccess)
-            error = cudaMemsetAsync(panel.work, 0, grid.control_bytes, stream);
+        size_t bytes = size_t(grid.chunk | 1) * panel.w * kernels.element;
+        size_t room = card.shared_bytes - attributes.sharedSizeBytes;
+        g.resident = bytes <= room;
+        error = cudaFuncSetAttribute(
+            kernels.grid, cudaFuncAttributeMaxDynamicSharedMemorySize, int(room));
         if (error != cudaSuccess)
             return error;
-        void *parameters[] = {&g};
         error = cudaLaunchCooperativeKernel(kernels.grid, dim3(unsigned(grid.blocks)),
-                                            dim3(GRID_PANEL_THREADS), parameters, bytes,
-                                            stream);
+                                            dim3(GRID_PANEL_THREADS), parameters,
+                                            g.resident ? bytes : 0, stream);
         if (error != cudaErrorCooperativeLaunchTooLarge)
             return error;
         /* Part of the card only (MPS): one block needs no other to be there. */
@@ -150,7 +153,6 @@ cudaError_t launch_grid(const LargePanel &panel, const Card &card, cudaStream_t 
     }
     g.chunk = panel.m;
     g.resident = false;
-    void *parameters[] = {&g};
     return cudaLaunchKernel(kernels.grid, dim3(1), dim3(GRID_PANEL_THREADS), parameters,
                             0, stream);
 }
@@ -167,11 +169,11 @@ int large_panel_width(enum bl_precision precision, int64_t m, const Card &card)
 
 size_t large_panel_workspace(enum bl_precision precision, int64_t m, const Card &card)
 {
-    const Grid grid = grid_of(m, card);
     /* A lower panel can have more blocks, but never more than there are processors. */
-    size_t blocks = size_t(card.processors > grid.blocks ? card.processors : grid.blocks);
-    return (sizeof(Control) + 2 * blocks * sizeof(Best) + 255) / 256 * 256 +
-           2 * (blocks + 1) * LARGE_PANEL_WIDTH * size_t(kernels_of(precision).element);
+    int blocks = grid_of(m, card).blocks;
+    if (blocks < card.processors)
+        blocks = card.processors;
+    return notice_bytes(blocks) + row_bytes(blocks, kernels_of(precision).element);
 }
 
 cudaError_t large_panel_launch(const LargePanel &panel, const Card &card,

@@ -14,11 +14,12 @@
  * + 1, while its letters travel. Each element still takes its products in ascending
  * order, each rounded.
  *
- * Why a mailbox is free when it is written again: a letter about column j + 2 is sent by
- * someone who has every block's letter about j + 1, and those blocks sent it after all
- * their warps had read what they needed of the letters about j. The rest of row j + 4
- * likewise comes after every warp's candidate for column j + 4, hence after its use of
- * the rest of row j. A block ends when it has waited for all letters that it is sent.
+ * Why a mailbox is free when it is written again: a letter about column j + 4 is sent by
+ * someone who has every letter about j + 3, whose senders had all letters about j + 2;
+ * these were announced by each block's postman, once he had read those about j + 1. The
+ * rows' warps are a column less behind. The rest of row j + 4 comes after every warp's
+ * candidate for column j + 4, hence after its use of the rest of row j. A block ends when
+ * it has waited for all letters that it is sent.
  */
 #ifndef BL_LARGE_PANEL_CUH
 #define BL_LARGE_PANEL_CUH
@@ -48,50 +49,23 @@ struct alignas(16) Letter {
 /* A block's shared memory, but for the finished columns. N columns. */
 template <class T, int N>
 struct PanelMail {
-    Letter<T> letters[2][PANEL_BLOCKS];             /* of a column, from each block */
-    Letter<T> candidates[PANEL_WARPS];              /* of this block's warps */
+    Letter<T> letters[PANEL_TURN][32]; /* of a column, from each block or each warp */
+    Letter<T> candidates[PANEL_WARPS]; /* of this block's warps */
     alignas(16) T rest[PANEL_TURN][N + PANEL_TURN]; /* of the chosen rows */
     alignas(16) T own[2][N + PANEL_TURN];           /* the same, before it is sent */
     uint64_t arrived[2], rest_arrived[PANEL_TURN], own_ready[2];
     int pivot[N];
 };
 
-/* Greater for a better pivot, 0 for none. A NaN is none, but never beaten where it is the
- * first of its column. */
-template <class T>
-__device__ __forceinline__ void image_of(T x, bool candidate, bool first, unsigned &high,
-                                         unsigned &low)
-{
-    auto value = abs1(x);
-    bool number = value == value;
-    high = !candidate ? 0 : number ? high_image(value) : first ? ~0u : 0;
-    low = number ? low_image(value) : 0;
-}
-
-/* The lane with the greatest image; of several the smallest position. */
-__device__ __forceinline__ int best_lane(unsigned high, unsigned top, unsigned low,
-                                         int position)
-{
-    unsigned mask = __ballot_sync(WARP, high == top);
-    if (mask & (mask - 1)) {
-        bool in = high == top;
-        unsigned lowest = __reduce_max_sync(WARP, in ? low : 0);
-        in = in && low == lowest;
-        int first = __reduce_min_sync(WARP, in ? position : INT32_MAX);
-        mask = __ballot_sync(WARP, in && position == first);
-    }
-    return __ffs(int(mask)) - 1;
-}
-
 /* The best of `count` letters. */
 template <class T>
 __device__ __forceinline__ int best_letter(const Letter<T> *letters, int count)
 {
     const int lane = threadIdx.x % 32;
-    uint4 head = {0, 0, INT32_MAX, 0};
+    uint4 head = {0, 0, ~0u, 0};
     if (lane < count)
         head = *(const uint4 *)&letters[lane];
-    return best_lane(head.x, __reduce_max_sync(WARP, head.x), head.y, int(head.z));
+    return best_lane(head.x, warp_max(head.x), head.y, head.z);
 }
 
 template <class T>
@@ -116,19 +90,54 @@ __device__ __forceinline__ int end_chunk(int columns)
     return (columns * int(sizeof(T)) + 15) / 16;
 }
 
+/* Where there are few warps each sends its candidate itself, which saves a meeting. */
+__device__ __forceinline__ bool is_direct(int blocks, int warps)
+{
+    return blocks * warps <= 32;
+}
+
+/* A warp that sends: lane l serves block l % blocks, a power of two. */
+template <class Mail>
+struct PanelSender {
+    const int share, shares;   /* lanes that serve one block, and which of them this is */
+    const uint32_t own, there; /* the mail here, and in the block that this lane serves */
+
+    __device__ __forceinline__ PanelSender(const Mail &mail, int blocks)
+        : share(threadIdx.x % 32 >> cluster::log2_of(blocks)),
+          shares(32 >> cluster::log2_of(blocks)), own(cluster::address(&mail)),
+          there(cluster::remote(own, threadIdx.x % 32 & (blocks - 1)))
+    {
+    }
+
+    /* Chunks first .. end - 1 of 16 bytes to every block. */
+    __device__ __forceinline__ void send(const void *from, const void *to, int first,
+                                         int end, const uint64_t *barrier) const
+    {
+        const uint32_t place = there + (cluster::address(to) - own),
+                       count = there + (cluster::address(barrier) - own);
+        for (int i = first + share; i < end; i += shares)
+            cluster::letter(place + 16 * i, ((const uint4 *)from)[i], count);
+    }
+};
+
 /* The threads that own rows. a[r][k] is column j0 + k in the turn that begins at j0. */
 template <class T, int N, int R>
 struct PanelRows {
     PanelMail<T, N> &mail;
-    T *done; /* finished columns, this thread's row 0; `height` elements a column */
-    const int height, warps, w, blocks;
-    T a[R][N], last[R]; /* last: the multiplier of the step before */
-    int position[R];    /* -1: no row */
+    T *done; /* the next finished column, this thread's row 0; `height` elements each */
+    const int height, w;
+    const PanelSender<PanelMail<T, N>> sender;
+    const bool direct;       /* the warps send themselves */
+    const int count, number; /* letters, and of a warp that sends its number */
+    T a[R][N], last[R];      /* last: the multiplier of the step before */
+    int position[R];         /* -1: no row */
 
     __device__ __forceinline__ PanelRows(PanelMail<T, N> &m, T *finished, int threads,
-                                         int columns, int n)
-        : mail(m), done(finished + threadIdx.x), height(threads * R), warps(threads / 32),
-          w(columns), blocks(n)
+                                         int columns, int blocks)
+        : mail(m), done(finished + threadIdx.x), height(threads * R), w(columns),
+          sender(m, blocks), direct(is_direct(blocks, threads / 32)),
+          count(direct ? blocks * (threads / 32) : blocks),
+          number(cluster::rank() * (threads / 32) + threadIdx.x / 32)
     {
     }
 
@@ -137,52 +146,52 @@ struct PanelRows {
     template <int K, class F>
     __device__ __forceinline__ void propose(int j, const T (&l)[R], F between)
     {
-        unsigned high = 0, low = 0;
-        int best = 0, where = INT32_MAX;
+        unsigned high, low;
+        int best = 0, where = position[0];
+        image_of(a[0][K], where >= j, where == j, high, low);
+        T pivot = a[0][K];
         BL_UNROLL
-        for (int r = 0; r < R; r++) {
-            unsigned h, l;
-            image_of(a[r][K], position[r] >= j, position[r] == j, h, l);
-            bool better =
-                r == 0 ||
-                (h >= high && (h > high || l > low || (l == low && position[r] < where)));
-            if (better) {
+        for (int r = 1; r < R; r++) {
+            unsigned h, k;
+            image_of(a[r][K], position[r] >= j, position[r] == j, h, k);
+            if (h > high ||
+                (h == high && (k > low || (k == low && position[r] < where)))) {
                 high = h;
-                low = l;
+                low = k;
                 where = position[r];
+                pivot = a[r][K];
                 best = r;
             }
         }
-        unsigned top = __reduce_max_sync(WARP, high);
-        T pivot = a[0][K];
-        BL_UNROLL
-        for (int r = 1; r < R; r++)
-            if (r == best)
-                pivot = a[r][K];
-        T factor = quick_reciprocal(pivot);
+        const unsigned top = warp_max(high);
         between();
-        int lane = best_lane(high, top, low, where);
-        if (int(threadIdx.x) % 32 == lane) {
-            ScalingOf<T> s = {factor, SCALE_MULTIPLY};
-            if (!is_moderate<T>(high) || !has_moderate_parts(pivot) ||
-                (Traits<T>::complex && is_one(factor)))
-                s = careful_scaling(pivot);
-            Letter<T> letter = {
-                high, low, where, s.scaling, {a[0][K + 1], a[0][K + 2]}, l[0], s.factor};
-            BL_UNROLL
-            for (int r = 1; r < R; r++)
-                if (r == best) {
-                    letter.next[0] = a[r][K + 1];
-                    letter.next[1] = a[r][K + 2];
-                    letter.last = l[r];
-                }
-            mail.candidates[threadIdx.x / 32] = letter;
+        ScalingOf<T> s = {quick_reciprocal(pivot), SCALE_MULTIPLY};
+        T next0 = a[0][K + 1], next1 = a[0][K + 2], before = l[0];
+        BL_UNROLL
+        for (int r = 1; r < R; r++) {
+            next0 = choose(r == best, a[r][K + 1], next0);
+            next1 = choose(r == best, a[r][K + 2], next1);
+            before = choose(r == best, l[r], before);
         }
+        const bool rare = !is_moderate<T>(high) || !has_moderate_parts(pivot) ||
+                          (Traits<T>::complex && is_one(s.factor));
+        const bool mine = int(threadIdx.x) % 32 == best_lane(high, top, low, where);
+        if (mine && rare)
+            s = careful_scaling(pivot);
+        if (mine)
+            mail.candidates[threadIdx.x / 32] = {
+                high, low, where, s.scaling, {next0, next1}, before, s.factor};
         __syncwarp();
-        cluster::come(1, height / R + 32);
+        if (direct)
+            sender.send(&mail.candidates[threadIdx.x / 32],
+                        &mail.letters[j % PANEL_TURN][number], 0,
+                        int(sizeof(Letter<T>)) / 16, &mail.arrived[j % 2]);
+        else
+            cluster::come(1, height / R + 32);
     }
 
-    /* Step j = j0 + J. */
+    /* Step j = j0 + J. Where a row is finished, what is computed for it is thrown away.
+     */
     template <int J>
     __device__ __forceinline__ void step(int j0)
     {
@@ -190,75 +199,82 @@ struct PanelRows {
         if (j >= w)
             return;
         cluster::wait(cluster::address(&mail.arrived[J % 2]), J / 2 % 2);
-        const Letter<T> *letters = mail.letters[J % 2];
-        const Letter<T> &chosen = letters[best_letter(letters, blocks)];
+        const Letter<T> *letters = mail.letters[J];
+        const Letter<T> &chosen = letters[best_letter(letters, count)];
         const int p = chosen.position, scaling = chosen.scaling;
         const T factor = chosen.factor, u1 = chosen.next[0];
         T l[R];
         BL_UNROLL
         for (int r = 0; r < R; r++) {
-            if (position[r] == j)
-                position[r] = p;
-            else if (position[r] == p)
-                position[r] = j;
-            l[r] = a[r][J];
-            if (position[r] > j) {
-                l[r] = scaled(l[r], factor, scaling);
-                a[r][J + 1] = sub(a[r][J + 1], mul(l[r], u1));
-            }
-            put(&done[j * height + r * (height / R)], l[r]);
+            l[r] = mul(factor, a[r][J]);
+            if (scaling != SCALE_MULTIPLY)
+                l[r] = carefully_scaled(a[r][J], factor, scaling);
+            position[r] = position[r] == j ? p : position[r] == p ? j : position[r];
+            const bool below = position[r] > j;
+            a[r][J + 1] = choose(below, sub(a[r][J + 1], mul(l[r], u1)), a[r][J + 1]);
+            l[r] = choose(below, l[r], a[r][J]);
+            put(&done[r * (height / R)], l[r]);
         }
+        done += height;
         if (j + 1 == w)
             return;
         /* The products of step j - 1 that are still to come; here for two columns. */
         const T *rest = mail.rest[(J + 3) % 4] + j0;
         propose<J + 1>(
             j + 1, l, [&]() __attribute__((always_inline)) {
-                if (j + 2 >= w)
-                    return;
-                T u2 = chosen.next[1];
-                if (j > 0) {
+                if (j > 0 && j + 2 < w)
                     cluster::wait(cluster::address(&mail.rest_arrived[(J + 3) % 4]),
                                   (j - 1) / 4 % 2);
-                    const T before2 = rest[J + 2], before3 = rest[J + 3];
-                    u2 = sub(u2, mul(chosen.last, before2));
-                    BL_UNROLL
-                    for (int r = 0; r < R; r++)
-                        if (position[r] >= j) {
-                            a[r][J + 2] = sub(a[r][J + 2], mul(last[r], before2));
-                            a[r][J + 3] = sub(a[r][J + 3], mul(last[r], before3));
-                        }
-                }
+                const T before2 = rest[J + 2], before3 = rest[J + 3];
+                const T u2 = sub(chosen.next[1], mul(chosen.last, before2));
                 BL_UNROLL
                 for (int r = 0; r < R; r++) {
-                    if (position[r] > j)
-                        a[r][J + 2] = sub(a[r][J + 2], mul(l[r], u2));
+                    const bool open = position[r] >= j, below = position[r] > j;
+                    T a2 = sub(a[r][J + 2], mul(last[r], before2));
+                    T a3 = sub(a[r][J + 3], mul(last[r], before3));
+                    a2 = choose(below, sub(a2, mul(l[r], u2)), a2);
+                    a[r][J + 2] = choose(open, a2, a[r][J + 2]);
+                    a[r][J + 3] = choose(open, a3, a[r][J + 3]);
                 }
             });
-        if (j + 3 >= w) {
-            keep(l);
-            return;
-        }
-        if (j > 0) {
+        if (j + 3 < w) {
             BL_UNROLL
-            for (int g = 4; g < N; g += 4)
-                if (j0 + g < w) {
-                    T u[4];
-                    fetch_four(rest + g, u);
-                    BL_UNROLL
-                    for (int r = 0; r < R; r++)
-                        if (position[r] >= j) {
-                            BL_UNROLL
-                            for (int k = 0; k < 4; k++)
-                                if (g + k >= J + 4)
-                                    a[r][g + k] = sub(a[r][g + k], mul(last[r], u[k]));
-                        }
+            for (int r = 0; r < R; r++)
+                if (j > 0 && position[r] >= j) {
+                    update<J + 4, N / 2>(r, rest);
+                    if (j0 + N / 2 < w)
+                        update<N / 2, N>(r, rest);
                 }
+            publish<J>(j0);
         }
-        /* The owner of the chosen row has all of it up to date now. */
         BL_UNROLL
         for (int r = 0; r < R; r++)
-            if (position[r] == j) {
+            last[r] = l[r];
+    }
+
+    /* Columns BEGIN .. END - 1 of row r take their products of the step before. */
+    template <int BEGIN, int END>
+    __device__ __forceinline__ void update(int r, const T *rest)
+    {
+        BL_UNROLL
+        for (int g = BEGIN / 4 * 4; g < END; g += 4) {
+            T u[4];
+            fetch_four(rest + g, u);
+            BL_UNROLL
+            for (int k = 0; k < 4; k++)
+                if (g + k >= BEGIN)
+                    a[r][g + k] = sub(a[r][g + k], mul(last[r], u[k]));
+        }
+    }
+
+    /* The owner of the chosen row has all of it up to date and hands it to the postman.
+     */
+    template <int J>
+    __device__ __forceinline__ void publish(int j0)
+    {
+        BL_UNROLL
+        for (int r = 0; r < R; r++)
+            if (position[r] == j0 + J) {
                 T *own = mail.own[J % 2] + j0;
                 BL_UNROLL
                 for (int g = 0; g < N; g += 4)
@@ -270,14 +286,6 @@ struct PanelRows {
                     }
                 cluster::arrive(cluster::address(&mail.own_ready[J % 2]));
             }
-        keep(l);
-    }
-
-    __device__ __forceinline__ void keep(const T (&l)[R])
-    {
-        BL_UNROLL
-        for (int r = 0; r < R; r++)
-            last[r] = l[r];
     }
 
     /* From turn to turn. */
@@ -317,29 +325,24 @@ struct PanelRows {
     __device__ __forceinline__ void write(const LargePanel &g, int64_t first)
     {
         Finite<T> finite;
-        T *matrix = (T *)g.a;
-        const bool whole = is_whole(matrix);
+        done -= w * height;
         BL_UNROLL
         for (int r = 0; r < R; r++) {
-            const int64_t i = first + r * (height / R);
-            if (i >= g.m)
+            if (first + r * (height / R) >= g.m)
                 continue;
-            T *row = matrix + position[r];
-            for (int k = 0; k < w; k += 4) {
-                T x[4];
-                BL_UNROLL
-                for (int t = 0; t < 4; t++)
-                    x[t] = k + t < w ? fetch(&done[(k + t) * height + r * (height / R)])
-                                     : from_real<T>(0);
-                BL_UNROLL
-                for (int t = 0; t < 4; t++)
-                    if (k + t < w) {
-                        finite.add(x[t], t);
-                        if (whole)
-                            put(&row[(k + t) * g.lda], x[t]);
-                        else
-                            row[(k + t) * g.lda] = x[t];
-                    }
+            const T *from = done + r * (height / R);
+            T *to = (T *)g.a + position[r];
+            const bool whole = is_whole(to);
+            _Pragma("unroll 8") for (int k = 0; k < w; k++)
+            {
+                T x = fetch(from);
+                finite.add(x, k);
+                if (whole)
+                    put(to, x);
+                else
+                    *to = x;
+                from += height;
+                to += g.lda;
             }
         }
         if (!finite)
@@ -354,43 +357,35 @@ struct PanelPostman {
     PanelMail<T, N> &mail;
     const int threads; /* of the block, himself included */
     const int w, blocks, rank, lane;
-    uint32_t there; /* what mail is in the block that this lane serves */
-    uint32_t own;
+    const PanelSender<PanelMail<T, N>> sender;
+    const bool direct;   /* the warps send themselves */
+    const int per_block; /* letters, from each block */
+    const int mine;      /* the first of this block's */
     int64_t zero = 0;    /* the column of the first zero pivot */
     unsigned phases = 0; /* bit i: of own_ready[i] */
 
     __device__ __forceinline__ PanelPostman(PanelMail<T, N> &m, int n, int columns)
         : mail(m), threads(n), w(columns), blocks(cluster::blocks()),
-          rank(cluster::rank()), lane(threadIdx.x % 32), own(cluster::address(&m))
+          rank(cluster::rank()), lane(threadIdx.x % 32), sender(m, blocks),
+          direct(is_direct(blocks, n / 32 - 1)), per_block(direct ? n / 32 - 1 : 1),
+          mine(rank * per_block)
     {
-        there = cluster::remote(own, lane % blocks);
-    }
-
-    __device__ __forceinline__ uint32_t offset(const void *p) const
-    {
-        return cluster::address(p) - own;
-    }
-
-    /* Chunks first .. end - 1 of 16 bytes to every block. */
-    __device__ __forceinline__ void send(const void *from, const void *to, int first,
-                                         int end, const uint64_t *barrier) const
-    {
-        const uint32_t place = there + offset(to), count = there + offset(barrier);
-        for (int i = first + lane / blocks; i < end; i += 32 / blocks)
-            cluster::letter(place + 16 * i, ((const uint4 *)from)[i], count);
     }
 
     /* The candidate for column j. */
     __device__ __forceinline__ void carry(int j)
     {
         constexpr int SIZE = int(sizeof(Letter<T>));
+        uint64_t *arrived = &mail.arrived[j % 2];
         if (lane == 0)
-            cluster::arrive_expecting(cluster::address(&mail.arrived[j % 2]),
-                                      SIZE * blocks);
+            cluster::arrive_expecting(cluster::address(arrived),
+                                      SIZE * blocks * per_block);
+        if (direct)
+            return;
         cluster::await(1, threads);
         const int best = best_letter(mail.candidates, threads / 32 - 1);
-        send(&mail.candidates[best], &mail.letters[j % 2][rank], 0, SIZE / 16,
-             &mail.arrived[j % 2]);
+        sender.send(&mail.candidates[best], &mail.letters[j % PANEL_TURN][rank], 0,
+                    SIZE / 16, arrived);
     }
 
     __device__ __forceinline__ void run(const LargePanel &g)
@@ -400,8 +395,8 @@ struct PanelPostman {
         carry(0);
         for (int j = 0; j < w; j++) {
             cluster::wait(cluster::address(&mail.arrived[j % 2]), j / 2 % 2);
-            const Letter<T> *letters = mail.letters[j % 2];
-            const int best = best_letter(letters, blocks);
+            const Letter<T> *letters = mail.letters[j % PANEL_TURN];
+            const int best = best_letter(letters, blocks * per_block);
             if (rank == 0 && lane == 0) {
                 mail.pivot[j] = letters[best].position;
                 pivots.set(j, g.offset + letters[best].position);
@@ -416,12 +411,12 @@ struct PanelPostman {
                     cluster::address(&mail.rest_arrived[j % PANEL_TURN]),
                     16 * (end - first));
             carry(j + 1);
-            if (j + 3 < w && best == rank) {
+            if (j + 3 < w && best >= mine && best < mine + per_block) {
                 cluster::wait(cluster::address(&mail.own_ready[j % 2]),
                               phases >> j % 2 & 1);
                 phases ^= 1u << j % 2;
-                send(mail.own[j % 2], mail.rest[j % PANEL_TURN], first, end,
-                     &mail.rest_arrived[j % PANEL_TURN]);
+                sender.send(mail.own[j % 2], mail.rest[j % PANEL_TURN], first, end,
+                            &mail.rest_arrived[j % PANEL_TURN]);
             }
         }
         if (rank != 0)
@@ -453,6 +448,8 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1) cluster_panel(const Large
             cluster::barrier_init(cluster::address(&barrier));
         cluster::barrier_publish();
     }
+    if (int(threadIdx.x) < N + PANEL_TURN) /* step 0 has no step before */
+        mail.rest[PANEL_TURN - 1][threadIdx.x] = from_real<T>(0);
     __syncthreads();
     if (int(threadIdx.x) < threads) {
         PanelRows<T, N, R> rows(mail, (T *)finished, threads, g.w, cluster::blocks());

@@ -1,4 +1,5 @@
-/* What the two panel kernels share: the end of xGETRF2 on a column, and LargeMoves.
+/* What the two panel kernels share: the search for a pivot, the end of xGETRF2 on a
+ * column, and LargeMoves.
  *
  * Used by large_panel.cuh and large_panel_grid.cuh.
  */
@@ -45,17 +46,64 @@ __device__ __forceinline__ T scaled(T x, T factor, int scaling)
                                      : carefully_scaled(x, factor, scaling);
 }
 
+/* Greater for a better pivot, 0 for none. A NaN is none, but never beaten where it is the
+ * first of its column. */
+template <class T>
+__device__ __forceinline__ void image_of(T x, bool candidate, bool first, unsigned &high,
+                                         unsigned &low)
+{
+    Real<T> value; /* its sign does not matter to an image */
+    if constexpr (Traits<T>::complex)
+        value = abs1(x);
+    else
+        value = x;
+    high = value == value ? high_image(value) : first ? ~0u : 0;
+    high = candidate ? high : 0;
+    low = low_image(value);
+}
+
+__device__ __forceinline__ unsigned warp_max(unsigned x)
+{
+    return Group<32>().max(x);
+}
+
+/* The lane with the greatest image, whose high part is `top`; of several, the smallest
+ * position. */
+__device__ __forceinline__ int best_lane(unsigned high, unsigned top, unsigned low,
+                                         unsigned position)
+{
+    unsigned mask = __ballot_sync(WARP, high == top);
+    if (mask & (mask - 1)) {
+        bool in = high == top;
+        unsigned lowest = warp_max(in ? low : 0);
+        in = in && low == lowest;
+        unsigned first = ~warp_max(in ? ~position : 0);
+        mask = __ballot_sync(WARP, in && position == first);
+    }
+    return __ffs(int(mask)) - 1;
+}
+
+template <class T>
+__device__ __forceinline__ T choose(bool yes, T x, T y)
+{
+    if constexpr (Traits<T>::complex)
+        return {yes ? x.re : y.re, yes ? x.im : y.im};
+    else
+        return yes ? x : y;
+}
+
 /* Compose the w interchanges (of row j with row pivot[j], one after the other) by tracing
  * each row back. For one warp. */
 template <class I>
 __device__ __forceinline__ void list_moves(const I *pivot, int w, LargeMoves *moves)
 {
     const int lane = threadIdx.x % 32;
-    const int64_t below = lane < w ? pivot[lane] : 0;
+    const I below = lane < w ? pivot[lane] : 0;
     bool displaced = below >= w;
-    int64_t top_from = lane, below_from = below;
-    for (int j = w - 1; j >= 0; j--) {
-        const int64_t p = pivot[j];
+    I top_from = lane, below_from = below;
+    _Pragma("unroll 4") for (int j = w - 1; j >= 0; j--)
+    {
+        const I p = pivot[j];
         top_from = top_from == j ? p : top_from == p ? j : top_from;
         below_from = below_from == j ? p : below_from == p ? j : below_from;
         if (j < lane && p == below)

@@ -4,9 +4,10 @@
  * unless a single block does it all. A block owns `chunk` consecutive rows, in shared
  * memory where they fit, else where they are; its threads take them in turn. Column by
  * column: a row takes its products with the columns before and offers its entry as the
- * pivot; each block publishes its best row; the blocks meet, once; every block copies the
- * chosen row into its own `top`, the rows of U with what is left of them, and completes
- * it. The chosen row's owner replaces it by the row that was on the diagonal.
+ * pivot; the first warp of each block publishes the block's best row and waits for those
+ * of all others; it copies the chosen row into the block's `top`, the rows of U with what
+ * is left of them, and completes it. The chosen row's owner replaces it by the row that
+ * was on the diagonal, which block 0 publishes: it owns the first `chunk` >= w rows.
  */
 #ifndef BL_LARGE_PANEL_GRID_CUH
 #define BL_LARGE_PANEL_GRID_CUH
@@ -17,63 +18,142 @@
 namespace bl
 {
 
-/* What another block wrote, past this one's cache. */
-template <class T>
-__device__ __forceinline__ T volatile_read(const T *p)
-{
-    if constexpr (Traits<T>::complex) {
-        const volatile Real<T> *q = (const volatile Real<T> *)p;
-        return {q[0], q[1]};
-    } else {
-        return *(const volatile T *)p;
-    }
-}
+/* A block's candidate for the pivot of column j. Each word says j + 1 in its lower half,
+ * so that who finds all three so has a whole notice; the row was published before. Two
+ * notices a block, in turn: a block writes the one of column j + 2 when it has read all
+ * those of j + 1, whose writers had read those of j. */
+struct Notice {
+    unsigned long long high, low, index;
+};
+static_assert(sizeof(Notice) == PANEL_NOTICE, "large_panel.cu makes room for them");
 
-/* In global memory, zeroed before the launch: what blocks tell each other, alternating.
- */
+/* In global memory. */
 template <class T>
 struct PanelBoard {
-    T *diagonal; /* [2][LARGE_PANEL_WIDTH] */
-    T *rows;     /* [2][blocks][LARGE_PANEL_WIDTH] */
+    Notice *notices; /* [2][blocks], zero before the launch */
+    T *diagonal;     /* [2][LARGE_PANEL_WIDTH] */
+    T *rows;         /* [2][blocks][LARGE_PANEL_WIDTH] */
+};
+
+template <class T>
+__device__ __forceinline__ T read_through(const T *p)
+{
+    if constexpr (Traits<T>::complex)
+        return {__ldcg(&p->re), __ldcg(&p->im)};
+    else
+        return __ldcg(p);
+}
+
+__device__ __forceinline__ unsigned long long word(unsigned x, int j)
+{
+    return (unsigned long long)x << 32 | unsigned(j + 1);
+}
+
+/* What each warp of a block offers, and what the block offers. */
+struct Offer {
+    unsigned high, low, index; /* of the block's rows */
+};
+
+/* The best of the warp's offers, for all lanes. */
+__device__ __forceinline__ Offer best_offer(Offer x)
+{
+    int lane = best_lane(x.high, warp_max(x.high), x.low, x.index);
+    return {__shfl_sync(WARP, x.high, lane), __shfl_sync(WARP, x.low, lane),
+            __shfl_sync(WARP, x.index, lane)};
+}
+
+/* One column's exchange, by the first warp of a block. The row that was chosen, and where
+ * its copy is. */
+template <class T>
+struct PanelExchange {
+    PanelBoard<T> board;
+    int64_t chunk;
+    int blocks;
+
+    struct Chosen {
+        int64_t row;
+        const T *copy;
+    };
+
+    __device__ __forceinline__ T *place(int j, int block) const
+    {
+        return board.rows + (int64_t(j % 2) * blocks + block) * LARGE_PANEL_WIDTH;
+    }
+
+    __device__ __forceinline__ Chosen meet(int j, Offer own) const
+    {
+        const int lane = threadIdx.x % 32;
+        Notice *notices = board.notices + j % 2 * blocks;
+        __threadfence(); /* what the lanes published */
+        __syncwarp();
+        if (lane == 0) {
+            volatile Notice *mine = &notices[blockIdx.x];
+            mine->high = word(own.high, j);
+            mine->low = word(own.low, j);
+            mine->index = word(own.index, j);
+        }
+        Offer best;
+        unsigned of; /* the block whose offer it is: of equal ones the first */
+        bool whole;
+        do {
+            best = {0, 0, 0};
+            of = ~0u;
+            whole = true;
+            _Pragma("unroll 4") for (int b = lane; b < blocks; b += 32)
+            {
+                volatile Notice *other = &notices[b];
+                unsigned long long h = other->high, l = other->low, i = other->index;
+                whole = whole && unsigned(h) == unsigned(j + 1) &&
+                        unsigned(l) == unsigned(j + 1) && unsigned(i) == unsigned(j + 1);
+                Offer x = {unsigned(h >> 32), unsigned(l >> 32), unsigned(i >> 32)};
+                if (x.high > best.high || (x.high == best.high && x.low > best.low)) {
+                    best = x;
+                    of = unsigned(b);
+                }
+            }
+        } while (!whole);
+        __syncwarp();
+        int from = best_lane(best.high, warp_max(best.high), best.low, of);
+        of = __shfl_sync(WARP, of, from);
+        unsigned index = __shfl_sync(WARP, best.index, from);
+        __threadfence(); /* and now the copies */
+        return {int64_t(of) * chunk + index, place(j, int(of))};
+    }
 };
 
 template <class T>
 __global__ void __launch_bounds__(GRID_PANEL_THREADS) grid_panel(const GridPanel x)
 {
     constexpr int W = LARGE_PANEL_WIDTH;
-    __shared__ T top[W][W + 1];
+    __shared__ T top[W][W + 1], chosen[W];
     __shared__ int64_t pivot[W];
+    __shared__ Offer offers[GRID_PANEL_THREADS / 32];
+    __shared__ ScalingOf<T> scale;
     extern __shared__ __align__(16) char finished[];
     const LargePanel &g = x.panel;
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
-    team.block = blockIdx.x;
-    team.blocks = gridDim.x;
-    team.control = (Control *)g.work;
-    PanelBoard<T> board;
-    board.diagonal = (T *)((char *)g.work + x.control_bytes);
-    board.rows = board.diagonal + 2 * W;
-    const int lane = threadIdx.x % 32, w = g.w;
-    const int64_t first = team.block * x.chunk;
-    const int64_t count = least(x.chunk, g.m - first); /* can be negative */
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, w = g.w;
+    const int64_t first = blockIdx.x * x.chunk, count = least(x.chunk, g.m - first);
+    PanelExchange<T> exchange;
+    exchange.chunk = x.chunk;
+    exchange.blocks = gridDim.x;
+    exchange.board.notices = (Notice *)g.work;
+    exchange.board.diagonal = (T *)((char *)g.work + x.notice_bytes);
+    exchange.board.rows = exchange.board.diagonal + 2 * W;
     T *const own = (T *)g.a + first;
     T *rows = own;
     int64_t ld = g.lda;
     if (x.resident) {
         rows = (T *)finished;
-        ld = x.chunk;
+        ld = x.chunk | 1; /* odd: a row lies in different banks */
         for (int k = 0; k < w; k++)
-            for (int64_t i = team.thread; i < count; i += team.threads)
+            for (int64_t i = threadIdx.x; i < count; i += GRID_PANEL_THREADS)
                 rows[i + k * ld] = own[i + k * g.lda];
     }
-    const Best none = {-1, INT64_MAX};
-    ScalingOf<T> scale = {one<T>(), SCALE_LEAVE};
     int64_t zero = 0;
     for (int j = 0; j < w; j++) {
         __syncthreads();
-        Best mine = none;
-        for (int64_t i = team.thread; i < count; i += team.threads) {
+        Offer mine = {0, 0, ~0u};
+        for (int64_t i = threadIdx.x; i < count; i += GRID_PANEL_THREADS) {
             if (first + i < j)
                 continue;
             T *row = rows + i;
@@ -86,52 +166,50 @@ __global__ void __launch_bounds__(GRID_PANEL_THREADS) grid_panel(const GridPanel
                 row[(j - 1) * ld] = l;
                 row[j * ld] = y;
             }
-            double value = abs1(y);
-            if (first + i == j && value != value)
-                value = INFINITY; /* IxAMAX begins with it: never beaten */
-            if (value > mine.value)
-                mine = {value, first + i};
+            unsigned high, low;
+            image_of(y, true, first + i == j, high, low);
+            if (high > mine.high || (high == mine.high && low > mine.low))
+                mine = {high, low, unsigned(i)};
         }
-        mine = team.solo().best(mine);
-        /* The block's best row, and the diagonal's from the block that has it. */
-        const int side = j % 2;
-        if (team.thread < W) {
-            if (mine.index != INT64_MAX && lane < w)
-                board.rows[(side * team.blocks + team.block) * W + lane] =
-                    rows[mine.index - first + lane * ld];
-            if (first <= j && j < first + count && lane < w)
-                board.diagonal[side * W + lane] = rows[j - first + lane * ld];
-            if (lane == 0)
-                team.control->best[side * team.blocks + team.block] = mine;
+        mine = best_offer(mine);
+        if (lane == 0)
+            offers[warp] = mine;
+        __syncthreads();
+        if (warp > 0)
+            continue;
+        mine = {0, 0, ~0u};
+        if (lane < GRID_PANEL_THREADS / 32)
+            mine = offers[lane];
+        mine = best_offer(mine);
+        T *const diagonal = exchange.board.diagonal + j % 2 * W;
+        if (lane < w && mine.high)
+            exchange.place(j, blockIdx.x)[lane] = rows[mine.index + lane * ld];
+        if (lane < w && blockIdx.x == 0)
+            diagonal[lane] = rows[j + lane * ld];
+        const auto best = exchange.meet(j, mine);
+        T y = from_real<T>(0);
+        if (lane < w) {
+            y = read_through(&best.copy[lane]);
+            if (best.row != j && first <= best.row && best.row < first + count)
+                rows[best.row - first + lane * ld] = read_through(&diagonal[lane]);
         }
-        team.sync();
-        Best best = none;
-        for (int b = lane; b < team.blocks; b += 32) {
-            volatile Best *other = &team.control->best[side * team.blocks + b];
-            best = Team::better(best, {other->value, other->index});
+        chosen[lane] = y;
+        __syncwarp();
+        ScalingOf<T> s = careful_scaling(chosen[j]);
+        if (lane > j)
+            _Pragma("unroll 4") for (int k = 0; k < j; k++) y =
+                sub(y, mul(chosen[k], top[k][lane]));
+        top[j][lane] = y;
+        if (lane == 0) {
+            pivot[j] = best.row;
+            scale = s;
         }
-        best = Team::best_of_warp(best);
-        const int64_t p = best.index;
-        const T *chosen = &board.rows[(side * team.blocks + p / x.chunk) * W];
-        scale = careful_scaling(volatile_read(&chosen[j]));
-        if (scale.scaling == SCALE_ZERO && zero == 0)
+        if (s.scaling == SCALE_ZERO && zero == 0)
             zero = g.offset + j + 1;
-        if (team.thread < W && lane < w) {
-            T y = volatile_read(&chosen[lane]);
-            if (lane > j)
-                for (int k = 0; k < j; k++)
-                    y = sub(y, mul(volatile_read(&chosen[k]), top[k][lane]));
-            top[j][lane] = y;
-            if (lane == 0)
-                pivot[j] = p;
-        } else if (team.thread / 32 == 1 && lane < w && p != j && first <= p &&
-                   p < first + count) {
-            rows[p - first + lane * ld] = volatile_read(&board.diagonal[side * W + lane]);
-        }
     }
     __syncthreads();
     Finite<T> finite;
-    for (int64_t i = team.thread; i < count; i += team.threads) {
+    for (int64_t i = threadIdx.x; i < count; i += GRID_PANEL_THREADS) {
         const bool above = first + i < w;
         for (int k = 0; k < w; k++) {
             T y = above       ? top[first + i][k]
@@ -144,7 +222,7 @@ __global__ void __launch_bounds__(GRID_PANEL_THREADS) grid_panel(const GridPanel
     }
     if (!finite)
         *g.odd = 1;
-    if (team.block == 0 && team.thread < W) {
+    if (blockIdx.x == 0 && warp == 0) {
         const Pivots pivots = {g.pivots, g.int_size, 0};
         if (lane < w)
             pivots.set(lane, g.offset + pivot[lane]);

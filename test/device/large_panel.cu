@@ -2,10 +2,10 @@
  * bits, IPIV, INFO, the list of moves, the odd flag, and the memory around the panel. A
  * test of test/device.sh.
  *
- *   large_panel [quick|race] [precision letters]
+ *   large_panel [all|quick|race|time] [precision letters]
  *
- * quick: few shapes; race: a few small panels, for compute-sanitizer. BL_REFERENCE names
- * netlib's library (default liblapack.so.3).
+ * quick: few shapes; race: a few small panels, for compute-sanitizer; time: microseconds
+ * instead. BL_REFERENCE names netlib's library (default liblapack.so.3).
  */
 #include <cstdio>
 #include <cstdlib>
@@ -23,7 +23,8 @@ using namespace bl;
 namespace
 {
 
-int passed, failed;
+int passed, failed; /* of a precision and kind of card */
+char first_why[300];
 Card card;
 void *lapack;
 
@@ -238,7 +239,7 @@ struct Device {
 };
 
 template <class T>
-bool run_case(int64_t m, int w, int filling, int repeats = 1)
+void run_case(int64_t m, int w, int filling, int repeats = 1)
 {
     const int64_t lda = m + (m + w) % 4, offset = (m * 7 + w) % 1000;
     const int int_size = (m + w) % 2 ? 4 : 8;
@@ -320,15 +321,14 @@ bool run_case(int64_t m, int w, int filling, int repeats = 1)
             snprintf(why, sizeof why, "repeat %d has other bits", repeat);
         before = got;
     }
-    if (*why) {
-        printf("not ok %s %lld x %d, %s: %s\n", Kind<T>::getrf, (long long)m, w,
-               names[filling], why);
-        failed++;
-    } else {
+    if (!*why) {
         passed++;
+    } else {
+        failed++;
+        if (!*first_why)
+            snprintf(first_why, sizeof first_why, "%lld x %d, %s: %s", (long long)m, w,
+                     names[filling], why);
     }
-    fflush(stdout);
-    return !*why;
 }
 
 /* Several launches one after the other on fresh data, the best of some such series. */
@@ -369,45 +369,113 @@ double microseconds(int64_t m, int w)
     return best * 1000 / COPIES;
 }
 
+/* Heights on both sides of each kernel's limit. */
 template <class T>
-void run_all(const std::string &mode)
+void run_shapes(bool quick)
 {
-    if (mode == "race") {
-        for (int64_t m : {40, 300, 700})
-            run_case<T>(m, 8, RANDOM);
-        return;
-    }
-    if (mode == "time") {
-        for (int64_t m :
-             {512, 1024, 2048, 4096, 7680, 8192, 15360, 16384, 30720, 40000, 65536}) {
-            int w = large_panel_width(Kind<T>::precision, m, card);
-            double us = microseconds<T>(m, w);
-            printf("%s %6lld x %2d: %8.2f us, %.3f a column\n", Kind<T>::getrf,
-                   (long long)m, w, us, us / w);
-            fflush(stdout);
-        }
-        return;
-    }
-    const int64_t quick[] = {33, 1000, 8192, 16000},
-                  whole[] = {32,   33,   64,   100,  511,  513,   1024,  1025,
-                             2048, 3001, 4096, 7681, 8192, 15000, 30001, 40000};
-    std::vector<int64_t> heights(whole, whole + sizeof whole / sizeof *whole);
-    if (mode == "quick")
-        heights.assign(quick, quick + sizeof quick / sizeof *quick);
+    std::vector<int64_t> heights = {33, 1000, 8192, 16000};
+    if (!quick)
+        heights = {32,   33,   64,   100,  511,  513,   1024,  1025,  2048,
+                   3001, 4096, 7681, 8192, 8193, 15000, 16385, 30001, 40000};
     for (int64_t m : heights) {
         const int widest = large_panel_width(Kind<T>::precision, m, card);
         for (int filling = 0; filling < FILLINGS; filling++)
             if (m <= 8192 || filling <= DEFICIENT)
                 run_case<T>(m, widest, filling);
-        for (int w = 1; w < widest; w += mode == "quick" ? 5 : 1)
+        for (int w = 1; w < widest; w += quick ? 5 : 1)
             run_case<T>(m <= 4096 ? m : 5000, w, w % 2 ? RANDOM : INTEGERS);
     }
     for (int64_t m = 1; m <= 32; m++)
         for (int w = 1; w <= m && w <= large_panel_width(Kind<T>::precision, m, card);
              w += 5)
             run_case<T>(m, w, RANDOM);
-    run_case<T>(700, 16, RANDOM, mode == "quick" ? 20 : 200);
-    run_case<T>(5000, 16, RANDOM, mode == "quick" ? 20 : 200);
+    run_case<T>(700, 16, RANDOM, quick ? 20 : 200);
+    run_case<T>(5000, 16, RANDOM, quick ? 20 : 200);
+}
+
+/* A launch that is captured into a graph, replayed on fresh data: IPIV comes out. */
+template <class T>
+void run_captured()
+{
+    const int64_t m = 3000;
+    const int w = 8;
+    std::vector<T> a(m * w);
+    state = 5;
+    fill(a, m, w, m, RANDOM);
+    Device<T> d(m, w, m, 8, 0);
+    CUDA(large_panel_launch(d.panel, card, 0)); /* what is asked once is asked */
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t instance;
+    CUDA(cudaStreamCreate(&stream));
+    CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    CUDA(large_panel_launch(d.panel, card, stream));
+    CUDA(cudaStreamEndCapture(stream, &graph));
+    CUDA(cudaGraphInstantiate(&instance, graph, 0));
+    int64_t pivots[2][w];
+    for (auto &p : pivots) {
+        CUDA(cudaMemcpy(d.a, a.data(), sizeof(T) * m * w, cudaMemcpyHostToDevice));
+        if (&p == pivots)
+            CUDA(large_panel_launch(d.panel, card, stream));
+        else
+            CUDA(cudaGraphLaunch(instance, stream));
+        CUDA(cudaStreamSynchronize(stream));
+        CUDA(cudaMemcpy(p, d.pivots, sizeof p, cudaMemcpyDeviceToHost));
+        CUDA(cudaMemset(d.pivots, 0, sizeof p));
+    }
+    if (memcmp(pivots[0], pivots[1], sizeof pivots[0]) == 0 && pivots[0][0] > 0) {
+        passed++;
+    } else {
+        failed++;
+        snprintf(first_why, sizeof first_why, "a captured launch");
+    }
+    CUDA(cudaGraphExecDestroy(instance));
+    CUDA(cudaGraphDestroy(graph));
+    CUDA(cudaStreamDestroy(stream));
+}
+
+template <class T>
+void print_times()
+{
+    for (int64_t m :
+         {512, 1024, 2048, 4096, 7680, 8192, 15360, 16384, 30720, 40000, 65536}) {
+        int w = large_panel_width(Kind<T>::precision, m, card);
+        double us = microseconds<T>(m, w);
+        printf("%s %6lld x %2d: %8.2f us, %.3f a column\n", Kind<T>::getrf, (long long)m,
+               w, us, us / w);
+        fflush(stdout);
+    }
+}
+
+int all_failed;
+
+template <class T>
+void run_all(const std::string &mode, const char *what)
+{
+    if (mode == "time") {
+        printf("# %s\n", what);
+        print_times<T>();
+        return;
+    }
+    passed = failed = 0;
+    *first_why = 0;
+    if (mode == "race") {
+        for (int64_t m : {40, 300, 700})
+            run_case<T>(m, 8, RANDOM);
+    } else if (card.cooperative) {
+        run_shapes<T>(mode == "quick");
+        run_captured<T>();
+    } else {
+        for (int64_t m : {20, 400, 3000})
+            run_case<T>(m, 13, INTEGERS);
+    }
+    if (failed)
+        printf("not ok %s %s - %d of %d: %s\n", Kind<T>::getrf, what, failed,
+               passed + failed, first_why);
+    else
+        printf("ok %s %s (%d panels)\n", Kind<T>::getrf, what, passed);
+    fflush(stdout);
+    all_failed += failed;
 }
 
 } // namespace
@@ -421,29 +489,37 @@ int main(int argc, char **argv)
     cudaDeviceProp device;
     int value;
     if (!lapack || cudaGetDeviceProperties(&device, 0) != cudaSuccess) {
-        printf("large_panel: no LAPACK or no GPU\n");
+        printf("not ok large_panel - no LAPACK or no GPU\n");
         return 1;
     }
-    card.processors = device.multiProcessorCount;
-    card.capability = 10 * device.major + device.minor;
-    card.shared_bytes = device.sharedMemPerBlockOptin;
+    Card whole = {};
+    whole.processors = device.multiProcessorCount;
+    whole.capability = 10 * device.major + device.minor;
+    whole.shared_bytes = device.sharedMemPerBlockOptin;
     CUDA(cudaDeviceGetAttribute(&value, cudaDevAttrCooperativeLaunch, 0));
-    card.cooperative = value;
-    for (bool clusters : {true, false}) {
-        if (!clusters)
-            card.capability = 80; /* the kernel for any card */
-        printf("# %s\n", clusters ? "clusters" : "no clusters");
+    whole.cooperative = value;
+    const char *const kinds[] = {"on this card", "without clusters",
+                                 "with little shared memory", "on one block"};
+    for (int kind = 0; kind < 4; kind++) {
+        card = whole;
+        if (kind > 0)
+            card.capability = 80;
+        if (kind == 2)
+            card.shared_bytes = 24 << 10;
+        if (kind == 3)
+            card.cooperative = false;
+        if (mode == "time" && kind > 1)
+            break;
         for (char letter : letters) {
             if (letter == 's')
-                run_all<float>(mode);
+                run_all<float>(mode, kinds[kind]);
             if (letter == 'd')
-                run_all<double>(mode);
+                run_all<double>(mode, kinds[kind]);
             if (letter == 'c')
-                run_all<std::complex<float>>(mode);
+                run_all<std::complex<float>>(mode, kinds[kind]);
             if (letter == 'z')
-                run_all<std::complex<double>>(mode);
+                run_all<std::complex<double>>(mode, kinds[kind]);
         }
     }
-    printf("%d passed, %d failed\n", passed, failed);
-    return failed != 0;
+    return all_failed != 0;
 }
