@@ -324,8 +324,8 @@ void solve_with_triangle(Matrix<T> &x, bool upper, Placing placing, bool unit)
         const int64_t j = (upwards ? blocks - 1 - i : i) * LARGE_BLOCK<T>,
                       w = least(LARGE_BLOCK<T>, x.n - j);
         x.then(large_triangle(LargeTriangle<T>{int(w), x.at(j, j), x.lda, placing,
-                                               upwards, false, x.b + j, x.ldb,
-                                               x.job->nrhs, x.reversed, x.unless()},
+                                               upwards, unit, x.b + j, x.ldb, x.job->nrhs,
+                                               x.reversed, x.unless()},
                               x.stream));
         update_sides(x, placing, upwards, j, w);
     }
