@@ -44,6 +44,11 @@ static const int fast_from[BL_ROUTINES] = {
 #undef T
 #undef E
 };
+static const int exact_to[BL_ROUTINES][BL_PRECISIONS] = {
+#define LIMIT(NAME, s, d, c, z) [BL_##NAME] = {s, d, c, z},
+#include "tune.def"
+#undef LIMIT
+};
 static _Atomic bool ready;
 
 /* The rows of tune.def stand in the order of routines.def. */
@@ -266,6 +271,9 @@ enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c)
     case BL_ARITHMETIC_FAST:
         return BL_FAST;
     }
-    int from = fast_from[bl_operation(c->id)];
+    enum bl_routine_id r = bl_operation(c->id);
+    int from = fast_from[r], limit = exact_to[r][bl_precision(c->id)];
+    if (limit && bl_min(c->m, c->n) > limit)
+        return BL_FAST;
     return is_chain(c) && from && c->n > from ? BL_FAST : BL_EXACT;
 }

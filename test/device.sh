@@ -7,6 +7,7 @@
 #   LIBS          a folder with netlib's liblapack.so.3, libblas.so.3, libgfortran.so.5 and
 #                 LAPACK's test programs, where the machine's own LAPACK is another
 #   MATRICES      how many matrices a precision the bit comparison takes (2000)
+#   LARGEST       order of the largest single matrix that is compared by bits (2047)
 #   SANITIZER=no  leave compute-sanitizer out
 #
 # Without --record it is one of make check's tests and says every case again.
@@ -48,7 +49,9 @@ wrap device-compare "$(program compare)" "${MATRICES:-2000}"
 wrap device-batch env BATCHLAPACK_ENGINE="$engine" "$(program batch)" --heavy
 wrap device-tiny env BATCHLAPACK_ENGINE="$engine" "$(program tiny)" 20000
 wrap device-tiny-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 20000
+wrap device-large env BATCHLAPACK_ENGINE="$engine" "$(program large)" "${LARGEST:-2047}"
 wrap device-reciprocal "$BUILD/test/device/reciprocal"
+wrap device-large-panel "$BUILD/test/device/large_panel"
 wrap device-entries "$(program entries)" --heavy
 wrap device-field-faults "$(program field_faults)" --heavy
 wrap device-xlintst bash "$here/xlintst.sh"

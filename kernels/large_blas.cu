@@ -1,0 +1,156 @@
+/* cuBLAS for BL_FAST: see large_blas.h.
+ *
+ * The engine is not linked with cuBLAS, which would load half a gigabyte into programs
+ * that never come here. Types and constants are those of its C interface, which is stable
+ * since version 4.
+ */
+#include <dlfcn.h>
+#include <mutex>
+#include <vector>
+#include "large_blas.h"
+
+namespace bl
+{
+
+namespace
+{
+
+using Handle = void *;
+enum { OP_N, OP_T, OP_C };            /* cublasOperation_t */
+enum { FILL_LOWER, FILL_UPPER };      /* cublasFillMode_t */
+constexpr int MOST = int(0x7fffffff); /* cuBLAS counts in int */
+
+/* The functions of xGEMM, and of xSYRK or xHERK, which has real factors. */
+template <class T>
+using Gemm = int (*)(Handle, int, int, int, int, int, const T *, const T *, int,
+                     const T *, int, const T *, T *, int);
+template <class T>
+using Herk = int (*)(Handle, int, int, int, int, const Real<T> *, const T *, int,
+                     const Real<T> *, T *, int);
+
+template <class T>
+struct Names;
+template <>
+struct Names<float> {
+    static constexpr const char *gemm = "cublasSgemm_v2", *herk = "cublasSsyrk_v2";
+};
+template <>
+struct Names<double> {
+    static constexpr const char *gemm = "cublasDgemm_v2", *herk = "cublasDsyrk_v2";
+};
+template <>
+struct Names<Complex<float>> {
+    static constexpr const char *gemm = "cublasCgemm_v2", *herk = "cublasCherk_v2";
+};
+template <>
+struct Names<Complex<double>> {
+    static constexpr const char *gemm = "cublasZgemm_v2", *herk = "cublasZherk_v2";
+};
+
+/* The library and the handles that nobody uses at the moment. Never closed: a handle may
+ * have work in flight when the process ends. */
+class Library
+{
+  public:
+    static Library &get()
+    {
+        static Library *library = new Library;
+        return *library;
+    }
+    template <class F>
+    F find(const char *name) const
+    {
+        return opened ? (F)dlsym(opened, name) : nullptr;
+    }
+    /* NULL: there is none to be had. */
+    Handle borrow(cudaStream_t stream, void *work)
+    {
+        Handle handle = nullptr;
+        {
+            std::lock_guard<std::mutex> lock(mutex);
+            if (!idle.empty()) {
+                handle = idle.back();
+                idle.pop_back();
+            }
+        }
+        if (!handle && (!create || create(&handle) != 0))
+            return nullptr;
+        if (set_stream(handle, stream) == 0 &&
+            set_workspace(handle, work, LARGE_BLAS_BYTES) == 0)
+            return handle;
+        give_back(handle);
+        return nullptr;
+    }
+    void give_back(Handle handle)
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        idle.push_back(handle);
+    }
+
+  private:
+    Library()
+    {
+        for (const char *name : {"libcublas.so.13", "libcublas.so.12"})
+            if (!opened)
+                opened = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+        set_stream = find<int (*)(Handle, cudaStream_t)>("cublasSetStream_v2");
+        set_workspace = find<int (*)(Handle, void *, size_t)>("cublasSetWorkspace_v2");
+        if (set_stream && set_workspace)
+            create = find<int (*)(Handle *)>("cublasCreate_v2");
+    }
+    void *opened = nullptr;
+    int (*create)(Handle *) = nullptr;
+    int (*set_stream)(Handle, cudaStream_t) = nullptr;
+    int (*set_workspace)(Handle, void *, size_t) = nullptr;
+    std::mutex mutex;
+    std::vector<Handle> idle;
+};
+
+} // namespace
+
+template <class T>
+bool large_blas_update(const LargeUpdate<T> &u, void *work, cudaStream_t stream)
+{
+    static const Gemm<T> gemm = Library::get().find<Gemm<T>>(Names<T>::gemm);
+    static const Herk<T> herk = Library::get().find<Herk<T>>(Names<T>::herk);
+    const bool square = u.part != WHOLE && u.m == u.n && u.a == u.b && u.lda == u.ldb;
+    const int64_t sizes[] = {u.m, u.n, u.k, u.lda, u.ldb, u.ldc};
+    for (int64_t size : sizes)
+        if (size > MOST || size < 1)
+            return false;
+    if (!gemm || !herk || (u.part != WHOLE && !square))
+        return false;
+    Handle handle = Library::get().borrow(stream, work);
+    if (!handle)
+        return false;
+    int failed;
+    const int op = Traits<T>::complex ? OP_C : OP_T;
+    if (square) {
+        const Real<T> minus = -1, plus = 1;
+        failed = herk(handle, u.part == UPPER_PART ? FILL_UPPER : FILL_LOWER,
+                      u.of_a == TURNED ? op : OP_N, int(u.n), int(u.k), &minus, u.a,
+                      int(u.lda), &plus, u.c, int(u.ldc));
+    } else {
+        T minus = {}, plus = {};
+        *(Real<T> *)&minus = -1;
+        *(Real<T> *)&plus = 1;
+        failed = gemm(handle, u.of_a == TURNED ? op : OP_N, u.of_b == TURNED ? op : OP_N,
+                      int(u.m), int(u.n), int(u.k), &minus, u.a, int(u.lda), u.b,
+                      int(u.ldb), &plus, u.c, int(u.ldc));
+    }
+    Library::get().give_back(handle);
+    return !failed;
+}
+
+#define BL_INSTANCE(T)                                                                   \
+    template bool large_blas_update(const LargeUpdate<T> &, void *, cudaStream_t);
+#ifdef ONLY
+BL_INSTANCE(ONLY)
+#else
+BL_INSTANCE(float)
+BL_INSTANCE(double)
+BL_INSTANCE(Complex<float>)
+BL_INSTANCE(Complex<double>)
+#endif
+
+} // namespace bl
