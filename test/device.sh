@@ -50,6 +50,7 @@ wrap device-tiny env BATCHLAPACK_ENGINE="$engine" "$(program tiny)" 20000
 wrap device-tiny-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 20000
 wrap device-reciprocal "$BUILD/test/device/reciprocal"
 wrap device-entries "$(program entries)" --heavy
+wrap device-mid env BATCHLAPACK_ENGINE="$engine" "$(program mid)" "${MATRICES:-3000}" 400
 wrap device-field-faults "$(program field_faults)" --heavy
 wrap device-xlintst bash "$here/xlintst.sh"
 wrap device-examples bash "$here/examples.sh"
