@@ -1,5 +1,5 @@
-/* How LU of matrices beyond the tiny ones comes to kernels of its own: mid.cu picks one of
- * the kernels that mid_lu_*.cu and mid_blocked_*.cu instantiate.
+/* How LU of matrices beyond the tiny ones comes to kernels of its own: mid.cu picks one
+ * of the kernels that mid_lu_*.cu and mid_blocked_*.cu instantiate.
  */
 #ifndef BL_MID_H
 #define BL_MID_H
@@ -16,6 +16,10 @@ struct MidArguments {
     const struct bl_item *items;
     int64_t m, n;
     int int_size;
+    /* Where there is one, A as it comes: problem i is number first + i of it. Only for
+     * the kernels that keep a matrix on the chip, and without items. */
+    struct bl_operand from;
+    int64_t first;
 };
 
 /* A kernel that keeps a matrix of at most `rows` rows on the chip, one block a matrix. */
@@ -41,6 +45,55 @@ struct BlockedKernels {
     size_t moves_bytes;              /* of work space a matrix */
 };
 extern const BlockedKernels mid_blocked_s, mid_blocked_d, mid_blocked_c, mid_blocked_z;
+
+/* Matrices of one launch are numbered by slots; slot i holds number first + i of the job.
+ * Solve with the factors `lu` for `b`, or invert them to `b`. */
+struct MidSolve {
+    struct bl_operand lu, b, ipiv;
+    struct bl_operand info;    /* written where there is one */
+    struct bl_operand lu_info; /* where there is one and it is not 0, nothing is solved */
+    const struct bl_item *items; /* of the job */
+    int64_t first;
+    int n, nrhs;
+    int strips; /* blocks a matrix */
+    int kept;   /* tiles of 64 rows of b that shared memory holds */
+    int rows;   /* n, in whole tiles */
+    int int_size, ipiv_size, lu_info_size;
+    enum { OF_JOB, OF_A, OF_X } ld_of_b; /* where there are items */
+    bool packed;                         /* lu and lu_info are by slots */
+    bool own_pivots;                     /* ipiv is by slots */
+    int *strange;                        /* a slot: the inverse has a NaN or Inf */
+};
+
+/* Copies of the job's matrices to slots, n x n, and items for them where the job has
+ * some. */
+struct MidCopy {
+    struct bl_operand from;
+    void *to;
+    int64_t first;
+    const struct bl_item *items;
+    struct bl_item *own_items;
+    int n;
+};
+
+/* Inverses of the strange ones as netlib forms them. */
+struct MidAgain {
+    MidSolve solve;
+    int64_t slots, block;
+    void *work; /* n x 64 a block */
+};
+
+struct MidDeterminant {
+    MidSolve solve;
+    struct bl_operand phase, logabs;
+};
+
+struct SolveKernels {
+    const void *many, *inverse, *few[2], *copy, *again, *determinant;
+    size_t (*many_bytes)(int kept, int rows); /* of shared memory; `inverse` too */
+    size_t (*few_bytes[2])(int rows);         /* for up to 1 and 4 columns */
+};
+extern const SolveKernels mid_solve_s, mid_solve_d, mid_solve_c, mid_solve_z;
 
 } // namespace bl
 #endif

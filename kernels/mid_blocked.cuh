@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
     int64_t info = 0;
     void *const info_at = operand_at(g.info, w.index, g.int_size);
     if (first > 0)
-        info = g.int_size == 4 ? *(int32_t *)info_at : *(int64_t *)info_at;
+        info = get_integer(info_at, g.int_size);
     if (first >= w.order && first > 0)
         return;
     T *const A = w.a + first + first * w.lda;
@@ -348,10 +348,7 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
         s.moves.steps = width;
         if (info == 0 && here)
             info = first + here;
-        if (g.int_size == 4)
-            *(int32_t *)info_at = int32_t(info);
-        else
-            *(int64_t *)info_at = info;
+        put_integer(info_at, g.int_size, info);
     }
     __syncthreads();
     int *to = (int *)&all_moves[blockIdx.x], *from = (int *)&s.moves;

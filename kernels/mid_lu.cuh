@@ -22,37 +22,33 @@ constexpr unsigned ALL_LANES = ~0u;
 
 /* ---- words that one warp sets once and others wait for ---- */
 
-#ifndef BL_ARRIVALS
-#define BL_ARRIVALS 1
-#endif
-
 class Signal
 {
   public:
     __device__ __forceinline__ void clear()
     {
 #if __CUDA_ARCH__ >= 900
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()),
-                     "n"(BL_ARRIVALS)
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" ::"r"(address())
                      : "memory");
 #else
         word = 0;
 #endif
     }
 
-    /* What the warp has written is there for those who find it set. A whole warp, once. */
+    /* What the warp has written is there for those who find it set. A whole warp, once.
+     * Every lane arrives, which costs no time and which racecheck understands. */
     __device__ __forceinline__ void set()
     {
-        __syncwarp();
-        if (threadIdx.x % 32 >= BL_ARRIVALS)
-            return;
 #if __CUDA_ARCH__ >= 900
         asm volatile(
             "{ .reg .b64 state;\n"
             "mbarrier.arrive.release.cta.shared::cta.b64 state, [%0]; }" ::"r"(address())
             : "memory");
 #else
-        asm volatile("st.release.cta.shared.u64 [%0], 1;" ::"r"(address()) : "memory");
+        __syncwarp();
+        if (threadIdx.x % 32 == 0)
+            asm volatile("st.release.cta.shared.u64 [%0], 1;" ::"r"(address())
+                         : "memory");
 #endif
     }
 
@@ -290,6 +286,19 @@ __device__ __forceinline__ void store(T *p, T x, bool aligned)
     } else {
         *p = x;
     }
+}
+
+__device__ __forceinline__ void put_integer(void *p, int size, int64_t value)
+{
+    if (size == 4)
+        *(int32_t *)p = int32_t(value);
+    else
+        *(int64_t *)p = value;
+}
+
+__device__ __forceinline__ int64_t get_integer(const void *p, int size)
+{
+    return size == 4 ? *(const int32_t *)p : *(const int64_t *)p;
 }
 
 /* ---- shared memory ---- */
@@ -554,6 +563,7 @@ struct Panel {
             s.how[k % 2] = scaling(mine, factor);
             s.pivot[k] = pivot;
             s.step[pivot] = k;
+            s.turn[p][pivot] = (unsigned char)j;
         }
         T *row = rows + j * STRIDE, u[C], x[R];
         bool is_pivot[R], here[R];
@@ -607,6 +617,7 @@ struct Panel {
             unsigned ballot = __ballot_sync(ALL_LANES, yes);
             place[i] = yes ? count + __popc(ballot & ((1u << lane) - 1)) : 0;
             s.place[p][i * 32 + lane] = (unsigned char)place[i];
+            s.turn[p][i * 32 + lane] = 255;
             count += __popc(ballot);
         }
 #pragma unroll 1
@@ -617,11 +628,6 @@ struct Panel {
             int j = e / C, r = e % C;
             if (r > j && r < done)
                 s.corner[p][e] = l[j * height + s.place[p][s.pivot[p * C + r]]];
-        }
-        BL_UNROLL
-        for (int i = 0; i < R; i++) {
-            const int turn = s.step[i * 32 + lane] - p * C;
-            s.turn[p][i * 32 + lane] = (unsigned char)(unsigned(turn) < C ? turn : 255);
         }
         if (lane == 0)
             s.count[p] = (unsigned char)done;
@@ -679,7 +685,19 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     T *const A = (T *)__cvta_global_to_generic(
         __cvta_generic_to_global(operand_at(g.a, item.index, sizeof(T))));
     const int64_t lda = item.lda;
+    const T *from = A;
+    int64_t ld_from = lda;
+    if (g.from.p || g.from.array) {
+        from = (const T *)operand_at(g.from, g.first + item.index, sizeof(T));
+        ld_from = g.from.ld;
+    }
     const int m = int(item.m), n = int(item.n), order = m < n ? m : n;
+    void *const info_at = operand_at(g.info, item.index, g.int_size);
+    if (order < 1) { /* one item of many */
+        if (threadIdx.x == 0)
+            put_integer(info_at, g.int_size, 0);
+        return;
+    }
     const int panels = (n + C - 1) / C, pivoting = (order + C - 1) / C;
     const int warp = threadIdx.x / 32;
 
@@ -704,7 +722,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     for (int p = warp; p < panels; p += W) {
         T *const own = A + int64_t(p * C) * lda;
         const int columns = n - p * C;
-        panel.read(own, lda, m, columns);
+        panel.read(from + int64_t(p * C) * ld_from, ld_from, m, columns);
         if (!begun)
             __syncthreads();
         begun = true;
@@ -780,13 +798,8 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
         __syncthreads();
         info = lu_rest(team, m, n, A, lda, pivots, steps, n, info);
     }
-    if (threadIdx.x == 0) {
-        void *to = operand_at(g.info, item.index, g.int_size);
-        if (g.int_size == 4)
-            *(int32_t *)to = int32_t(info);
-        else
-            *(int64_t *)to = info;
-    }
+    if (threadIdx.x == 0)
+        put_integer(info_at, g.int_size, info);
 }
 
 /* For up to `rows` rows, as a rule as many as it can have. */
