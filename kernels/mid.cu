@@ -18,7 +18,7 @@ const SolveKernels *const solvers[BL_PRECISIONS] = {&mid_solve_s, &mid_solve_d,
                                                     &mid_solve_c, &mid_solve_z};
 const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
 
-constexpr int WIDTH = 64; /* of a panel, and of the columns that a block solves for */
+constexpr int WIDTH = MID_WIDTH; /* also of the columns that a block solves for */
 
 /* Right-hand sides from which on they are solved for by 64 at a time. */
 constexpr int MANY = 9;
@@ -43,14 +43,21 @@ size_t shared_limit(const Card &card)
 }
 
 /* The kernel that keeps m x n on the chip; NULL: none. */
+const MidKernel *on_chip(enum bl_precision precision, int m, int n, const Card &card)
+{
+    for (const MidKernel *k = kernels[precision]; k->kernel; k++)
+        if (m <= k->rows)
+            return k->shared_bytes(m, n) <= shared_limit(card) ? k : nullptr;
+    return nullptr;
+}
+
 const MidKernel *on_chip(const struct bl_job *job, const Card &card)
 {
-    for (const MidKernel *k = kernels[job->precision]; k->kernel; k++)
-        if (job->m <= k->rows)
-            return k->shared_bytes(int(job->m), int(job->n)) <= shared_limit(card)
-                       ? k
-                       : nullptr;
-    return nullptr;
+#ifdef BL_MOST
+    if (job->m > BL_MOST && job->n > BL_MOST)
+        return nullptr;
+#endif
+    return on_chip(job->precision, int(job->m), int(job->n), card);
 }
 
 /* Launches on a stream, until one fails. */
@@ -94,20 +101,30 @@ void launch_blocked(const struct bl_job *job, MidArguments *g, Launcher &launche
     const int m = int(job->m), n = int(job->n);
     /* Of items one may be square where the largest sides are not. */
     const int order = m < n ? m : n;
-    void *moves = job->work;
+    g->moves = (Moves *)job->work;
     for (int first = 0; first < order; first += WIDTH) {
+        g->first = first;
+        const MidKernel *chip =
+            on_chip(job->precision, m - first,
+                    order - first < WIDTH ? order - first : WIDTH, launcher.card);
+        if (job->items) /* of which another may be wider there */
+            chip = on_chip(job->precision, m - first, WIDTH, launcher.card);
+        void *parameters[] = {g, &first, &g->moves};
         int i = 0;
         while (m - first > k->panel[i].rows)
             i++;
-        void *panel[] = {g, &first, &moves};
-        launcher.start(k->panel[i].kernel, job->batch, k->panel[i].threads,
-                       k->panel_bytes, panel);
+        if (chip)
+            launcher.start(chip->kernel, job->batch, chip->threads,
+                           chip->shared_bytes(m - first, WIDTH), parameters);
+        else
+            launcher.start(k->panel[i].kernel, job->batch, k->panel[i].threads,
+                           k->panel_bytes, parameters);
         int strips = (n - first - 1) / WIDTH;
         if (order - first < WIDTH) /* a last, narrow panel */
             strips = (n - order + WIDTH - 1) / WIDTH;
         if (job->items) /* whose own last panel is narrow earlier */
             strips = (n - first + WIDTH - 1) / WIDTH;
-        void *strip[] = {g, &first, &strips, &moves};
+        void *strip[] = {g, &first, &strips, &g->moves};
         if (strips > 0)
             launcher.start(k->strip, job->batch * strips, k->strip_threads,
                            k->strip_bytes, strip);
@@ -136,8 +153,16 @@ size_t moves_bytes(const struct bl_job *job, int64_t batch, const Card &card)
 void factor(const struct bl_job *job, Launcher &launcher,
             const struct bl_operand &from = {}, int64_t first = 0)
 {
-    MidArguments g = {job->a, job->ipiv,     job->info, job->items, job->m,
-                      job->n, job->int_size, from,      first};
+    MidArguments g = {};
+    g.a = job->a;
+    g.ipiv = job->ipiv;
+    g.info = job->info;
+    g.items = job->items;
+    g.m = job->m;
+    g.n = job->n;
+    g.int_size = job->int_size;
+    g.from = from;
+    g.number = first;
     const MidKernel *k = on_chip(job, launcher.card);
     if (!k)
         return launch_blocked(job, &g, launcher);

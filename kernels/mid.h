@@ -10,16 +10,28 @@
 namespace bl
 {
 
+constexpr int MID_WIDTH = 64; /* of a panel, netlib's block size */
+
+/* The rows that a panel moves: position `to[k]` gets what was in `from[k]` (rows of the
+ * panel). The first are the pivot rows, to 0, 1, ... */
+struct Moves {
+    int count;
+    short from[2 * MID_WIDTH], to[2 * MID_WIDTH];
+};
+
 /* What a kernel is told: a job, as far as it concerns one. */
 struct MidArguments {
     struct bl_operand a, ipiv, info;
     const struct bl_item *items;
     int64_t m, n;
     int int_size;
-    /* Where there is one, A as it comes: problem i is number first + i of it. Only for
-     * the kernels that keep a matrix on the chip, and without items. */
+    /* Only for the kernels that keep a matrix on the chip. Where there are moves, the
+     * panel at column `first` is factored and its moves are written; else the matrix,
+     * and `from` may say where problem i comes from: number number + i of it. */
+    int first;
+    Moves *moves;
     struct bl_operand from;
-    int64_t first;
+    int64_t number;
 };
 
 /* A kernel that keeps a matrix of at most `rows` rows on the chip, one block a matrix. */

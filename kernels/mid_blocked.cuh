@@ -15,13 +15,6 @@
 namespace bl
 {
 
-/* How many rows a panel moves, and where to: position `to[k]` gets what was in `from[k]`
- * (rows of the panel). The first are the pivot rows, to 0, 1, ... */
-struct Moves {
-    int count, steps;
-    short from[2 * NB], to[2 * NB];
-};
-
 /* The matrix that a block works on. */
 template <class T>
 struct Whole {
@@ -315,37 +308,11 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
         team.threads = PANEL_THREADS;
         here = lu_rest(team, m, width, A, lda, pivots, done, fresh, zero);
         __syncthreads();
-        /* The moves of the whole panel: from its pivots. */
-        if (thread == 0) {
-            short at[2 * NB], to[2 * NB]; /* positions touched, and the row there */
-            int touched = 0;
-            for (int k = 0; k < width; k++) {
-                at[touched] = to[touched] = short(k);
-                touched++;
-            }
-            for (int k = 0; k < width; k++) {
-                int p = int(pivots.from(k).get(0)) + k, q = -1;
-                for (int t = 0; t < touched; t++)
-                    if (at[t] == p)
-                        q = t;
-                if (q < 0) {
-                    q = touched++;
-                    at[q] = to[q] = short(p);
-                }
-                short x = to[k];
-                to[k] = to[q];
-                to[q] = x;
-            }
-            for (int t = 0; t < touched; t++) {
-                s.moves.from[t] = to[t];
-                s.moves.to[t] = at[t];
-            }
-            s.moves.count = touched;
-        }
+        if (thread == 0)
+            s.moves.count = moves_of(pivots, width, s.moves.from, s.moves.to);
         __syncthreads();
     }
     if (thread == 0) {
-        s.moves.steps = width;
         if (info == 0 && here)
             info = first + here;
         put_integer(info_at, g.int_size, info);

@@ -399,6 +399,30 @@ __device__ __noinline__ int first_largest(Shared &s, int rows, int k, int panel)
     return row;
 }
 
+/* The moves that the interchanges of a panel come to; how many. One thread. */
+static BL_CALL int moves_of(const Pivots &pivots, int width, short *from, short *to)
+{
+    int touched = 0;
+    for (int k = 0; k < width; k++) {
+        to[touched] = from[touched] = short(k);
+        touched++;
+    }
+    for (int k = 0; k < width; k++) {
+        int p = int(pivots.from(k).get(0)) + k, q = -1;
+        for (int t = 0; t < touched; t++)
+            if (to[t] == p)
+                q = t;
+        if (q < 0) {
+            q = touched++;
+            to[q] = from[q] = short(p);
+        }
+        short x = from[k];
+        from[k] = from[q];
+        from[q] = x;
+    }
+    return touched;
+}
+
 /* ---- a warp's panel ---- */
 
 /* Columns c0 + j, j < C, of all rows; lane l holds rows 32 i + l. `rows` is the warp's
@@ -668,6 +692,32 @@ struct Panel {
     }
 };
 
+/* What became of the m rows of a panel with `width` pivots. `rest`: the interchanges were
+ * not all counted here. The block. */
+template <class Shared>
+__device__ __noinline__ void write_moves(Shared &s, Moves &moves, const Pivots &pivots,
+                                         int m, int width, bool rest)
+{
+    __syncthreads();
+    if (rest) {
+        if (threadIdx.x == 0)
+            moves.count = moves_of(pivots, width, moves.from, moves.to);
+        return;
+    }
+    if (threadIdx.x == 0)
+        s.interchanges = width;
+    __syncthreads();
+    for (int i = threadIdx.x; i < m; i += blockDim.x)
+        if (i < width || s.at[i] != i) {
+            const int k = i < width ? i : atomicAdd(&s.interchanges, 1);
+            moves.from[k] = short(s.at[i]);
+            moves.to[k] = short(i);
+        }
+    __syncthreads();
+    if (threadIdx.x == 0)
+        moves.count = s.interchanges;
+}
+
 /* ---- the kernel ---- */
 
 /* A block: a matrix. Warp w: panels w, w + W, ... of C columns. A thread: rows lane,
@@ -682,22 +732,32 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     struct bl_item item = {blockIdx.x, g.m, g.n, g.a.ld, 0};
     if (g.items)
         item = g.items[blockIdx.x];
-    T *const A = (T *)__cvta_global_to_generic(
-        __cvta_generic_to_global(operand_at(g.a, item.index, sizeof(T))));
+    int m = int(item.m), n = int(item.n), order = m < n ? m : n;
+    int64_t info = 0;
+    void *const info_at = operand_at(g.info, item.index, g.int_size);
     const int64_t lda = item.lda;
+    T *A = (T *)operand_at(g.a, item.index, sizeof(T));
     const T *from = A;
     int64_t ld_from = lda;
-    if (g.from.p || g.from.array) {
-        from = (const T *)operand_at(g.from, g.first + item.index, sizeof(T));
-        ld_from = g.from.ld;
-    }
-    const int m = int(item.m), n = int(item.n), order = m < n ? m : n;
-    void *const info_at = operand_at(g.info, item.index, g.int_size);
-    if (order < 1) { /* one item of many */
+    if (g.moves && g.first > 0) {
+        if (g.first >= order)
+            return;
+        info = get_integer(info_at, g.int_size);
+    } else if (order < 1) { /* one item of many */
         if (threadIdx.x == 0)
             put_integer(info_at, g.int_size, 0);
         return;
     }
+    if (g.moves) {
+        A += g.first + g.first * lda;
+        from = A;
+        m -= g.first;
+        n = order = min(order - g.first, NB);
+    } else if (g.from.p || g.from.array) {
+        from = (const T *)operand_at(g.from, g.number + item.index, sizeof(T));
+        ld_from = g.from.ld;
+    }
+    A = (T *)__cvta_global_to_generic(__cvta_generic_to_global(A));
     const int panels = (n + C - 1) / C, pivoting = (order + C - 1) / C;
     const int warp = threadIdx.x / 32;
 
@@ -787,19 +847,23 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
                     store(to + i + j * lda, l[j * height + place], aligned);
         }
     }
-    Pivots pivots = {operand_at(g.ipiv, item.index, g.int_size), g.int_size, 0};
+    const Pivots pivots = {operand_at(g.ipiv, item.index, g.int_size), g.int_size,
+                           g.first};
     for (int k = threadIdx.x; k < steps; k += W * 32)
         pivots.set(k, s.ipiv[k]);
-    int64_t info = s.zero;
-    if (steps < order || (Traits<T>::complex && s.strange)) {
+    const bool rest = steps < order || (Traits<T>::complex && s.strange);
+    int64_t zero = s.zero;
+    if (rest) {
         Team team;
         team.thread = threadIdx.x;
         team.threads = W * 32;
         __syncthreads();
-        info = lu_rest(team, m, n, A, lda, pivots, steps, n, info);
+        zero = lu_rest(team, m, n, A, lda, pivots, steps, n, zero);
     }
     if (threadIdx.x == 0)
-        put_integer(info_at, g.int_size, info);
+        put_integer(info_at, g.int_size, info ? info : zero ? g.first + zero : 0);
+    if (g.moves)
+        write_moves(s, g.moves[blockIdx.x], pivots, m, order, rest);
 }
 
 /* For up to `rows` rows, as a rule as many as it can have. */

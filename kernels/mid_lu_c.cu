@@ -18,6 +18,8 @@ const MidKernel mid_lu_c[] = {
     on_chip<T, 5, 4, 8, 2>(144),
     on_chip<T, 5, 4, 10, 1>(),
     on_chip<T, 6, 4, 12, 1>(),
+    on_chip<T, 7, 4, 12, 1>(),
+    on_chip<T, 8, 4, 12, 1>(),
     {},
 };
 } // namespace bl

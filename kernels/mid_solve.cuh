@@ -155,7 +155,9 @@ size_t solve_bytes(int kept, int rows)
  * rows 16 apart; in a tile of the diagonal a warp has eight columns and a lane two rows.
  */
 template <class T, bool INVERSE>
-__global__ void __launch_bounds__(SOLVE_THREADS, sizeof(T) == 16 ? 2 : 3)
+__global__ void __launch_bounds__(SOLVE_THREADS, sizeof(T) == 16  ? 1
+                                                 : sizeof(T) == 8 ? 2
+                                                                  : 3)
     lu_solve(const MidSolve g)
 {
     extern __shared__ __align__(16) char memory[];

@@ -348,9 +348,11 @@ static void check_inverse(struct batch *b, int64_t i)
         fault(b, i, "A of a singular matrix", first);
     if (p->want_info)
         return;
-    if (!is_finite(&p->want_a, 0)) {
+    if (!is_finite(&p->original, 0)) {
         if (misplaced(&x, &p->want_a, first, sizeof first))
             fault(b, i, "the inverse", first);
+    } else if (!is_finite(&p->want_a, 0)) {
+        return; /* something on netlib's way has overflowed */
     } else if (p->class == CLASS_RANDOM || p->class == CLASS_INTEGER ||
                p->class == CLASS_TIED || p->class == CLASS_NEGZERO ||
                p->class == CLASS_GRADED) {
