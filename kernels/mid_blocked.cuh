@@ -327,10 +327,16 @@ constexpr int STRIP_THREADS = 256, DEPTH = 16; /* columns of L in shared memory 
 template <class T> /* four rows one below the other lie in different banks */
 constexpr int STRIP_STRIDE = NB + 64 / int(sizeof(T));
 
+#ifndef BL_SB
+#    define BL_SB(T) (sizeof(T) == 16 ? 2 : 3)
+#endif
+template <class T>
+constexpr int STRIP_BLOCKS = BL_SB(T);
+
 /* A block: 64 columns to the right of a panel: its moves, U by the panel's corner, then
  * tiles of 64 rows, to the last. A thread: 4 x 4 of a tile, rows 16 apart. */
 template <class T>
-__global__ void __launch_bounds__(STRIP_THREADS, sizeof(T) == 16 ? 2 : 3)
+__global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T>)
     lu_strip(const MidArguments g, int first, int strips, const Moves *all_moves)
 {
     extern __shared__ __align__(16) char memory[];
@@ -338,6 +344,7 @@ __global__ void __launch_bounds__(STRIP_THREADS, sizeof(T) == 16 ? 2 : 3)
     T(*const u)[STRIDE] = (T(*)[STRIDE])memory; /* u[k][column] */
     T(*const l)[NB] = (T(*)[NB])(u + NB);       /* l[k][row] */
     __shared__ Moves moves;
+    __shared__ unsigned zero[DEPTH][2]; /* which columns of a row of U are 0 */
     const int64_t number = blockIdx.x / strips;
     const Whole<T> w(g, number);
     const int thread = threadIdx.x;
@@ -379,43 +386,60 @@ __global__ void __launch_bounds__(STRIP_THREADS, sizeof(T) == 16 ? 2 : 3)
     }
     __syncthreads();
 
-    /* U: a warp solves EIGHT columns, a lane has two rows of each. */
+    /* U, 16 rows at a time: a thread of the first 64 has a column of them, then all take
+     * them out of the rows below, 4 x 4 of which a thread holds. */
+    const int r0 = thread % 16, c0 = thread / 16 * 4;
     {
-        constexpr int EIGHT = NB * 32 / STRIP_THREADS;
-        const int lane = thread % 32, c0 = thread / 32 * EIGHT;
-        T low[EIGHT], high[EIGHT];
+        T a[4][4];
         BL_UNROLL
-        for (int c = 0; c < EIGHT; c++) {
-            low[c] = u[lane][c0 + c];
-            high[c] = u[lane + 32][c0 + c];
-        }
+        for (int i = 0; i < 4; i++)
+            read_row(a[i], &u[r0 + 16 * i][c0]);
+#pragma unroll 1
         for (int from = 0; from < width; from += DEPTH) {
+            __syncthreads();
             for (int e = thread; e < DEPTH * NB; e += STRIP_THREADS) {
                 int r = e % NB, k = from + e / NB;
-                l[e / NB][r] = L[(r < width ? r : 0) + (k < width ? k : 0) * lda];
+                l[e / NB][r] = r < width && k < width ? L[r + k * lda] : T{};
             }
+            BL_UNROLL
+            for (int i = 0; i < 4; i++)
+                write_row(16 * i == from, &u[r0 + 16 * i][c0], a[i]);
             __syncthreads();
-            const int end = width - from < DEPTH ? width - from : DEPTH;
-            BL_UNROLL_BY_TWO
-            for (int i = 0; i < end; i++) {
-                const int k = from + i;
-                const T l0 = load(&l[i][lane], true), l1 = load(&l[i][lane + 32], true);
+            if (thread < NB) {
+                T x[DEPTH];
                 BL_UNROLL
-                for (int c = 0; c < EIGHT; c++) {
-                    const T x = from_lane(from < 32 ? low[c] : high[c], k % 32);
-                    const bool skip = is_zero(x);
-                    if (lane > k && !skip)
-                        low[c] = sub(low[c], mul(l0, x));
-                    if (lane + 32 > k && !skip)
-                        high[c] = sub(high[c], mul(l1, x));
+                for (int i = 0; i < DEPTH; i++)
+                    x[i] = u[from + i][thread];
+                BL_UNROLL
+                for (int k = 0; k < DEPTH; k++) {
+                    const bool skip = is_zero(x[k]);
+                    const unsigned zeros = __ballot_sync(ALL_LANES, skip);
+                    if (thread % 32 == 0)
+                        zero[k][thread / 32] = zeros;
+                    BL_UNROLL
+                    for (int i = k + 1; i < DEPTH; i++)
+                        if (!skip)
+                            x[i] = sub(x[i], mul(load(&l[k][from + i], true), x[k]));
+                    u[from + k][thread] = x[k];
                 }
             }
             __syncthreads();
-        }
-        BL_UNROLL
-        for (int c = 0; c < EIGHT; c++) {
-            u[lane][c0 + c] = low[c];
-            u[lane + 32][c0 + c] = high[c];
+#pragma unroll 1
+            for (int k = 0; k < DEPTH && from + DEPTH < width; k++) {
+                T y[4];
+                read_row(y, &u[from + k][c0]);
+                const unsigned zeros = zero[k][c0 / 32] >> c0 % 32 & 15;
+                BL_UNROLL
+                for (int i = 1; i < 4; i++) {
+                    if (16 * i <= from)
+                        continue;
+                    const T x = load(&l[k][r0 + 16 * i], true);
+                    BL_UNROLL
+                    for (int j = 0; j < 4; j++)
+                        if (!(zeros >> j & 1))
+                            a[i][j] = sub(a[i][j], mul(x, y[j]));
+                }
+            }
         }
         __syncthreads();
     }
@@ -430,7 +454,7 @@ __global__ void __launch_bounds__(STRIP_THREADS, sizeof(T) == 16 ? 2 : 3)
     }
     __syncthreads();
 
-    const int rows = w.m - first, r0 = thread % 16, c0 = thread / 16 * 4;
+    const int rows = w.m - first;
     for (int top = width; top < rows; top += NB) {
         T a[4][4], next[DEPTH * NB / STRIP_THREADS];
         constexpr int LOADS = DEPTH * NB / STRIP_THREADS;

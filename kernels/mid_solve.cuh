@@ -4,7 +4,8 @@
  * time and goes by tiles of 64 rows; lu_solve_few takes up to four and keeps them in
  * shared memory. GETRS and GESV get netlib's operations in netlib's order: an element has
  * every product subtracted one by one, none whose factor is a zero of B. The inverse is
- * the same walk that begins with columns of the identity, with fused operations.
+ * the same walk with the transposed factors, so that its rows are solved for as xGETRI
+ * does (by columns X A would be further from the identity), with fused operations.
  */
 #ifndef BL_MID_SOLVE_CUH
 #define BL_MID_SOLVE_CUH
@@ -118,27 +119,28 @@ __device__ __forceinline__ void find_rows(const Pivots &pivots, int n, short *pi
 /* ---- 64 columns at a time ---- */
 
 constexpr int SOLVE_THREADS = 256;
+template <class T> /* rows begin in different banks, and at whole vectors */
+constexpr int SOLVE_STRIDE = NB + PER_VECTOR<T>;
 
 /* Shared memory: `kept` tiles of 64 rows of B by rows, the others being read again where
- * they are needed; 16 columns of a tile of the factors; per row of B, which columns are
- * 0; the rows' order; the quotients' divisors. */
+ * they are needed; 16 columns of a tile of the factors; what the rows of a tile are
+ * divided by; per row of B, which columns are 0; the rows' order. */
 template <class T>
 struct SolveShared {
-    static constexpr int STRIDE = STRIP_STRIDE<T>;
-    T (*u)[STRIDE];
-    T (*l)[NB];
+    T (*u)[SOLVE_STRIDE<T>];
+    T (*l)[NB + 1];
     Divisor<T> *divisor; /* or */
     T *inverse;
-    unsigned char (*zero)[8];
+    unsigned (*zero)[2];
     short *row_at, *pivot;
 
     __device__ __forceinline__ SolveShared(char *memory, int kept, int rows)
     {
-        u = (T(*)[STRIDE])memory;
-        l = (T(*)[NB])(u + kept * NB);
+        u = (T(*)[SOLVE_STRIDE<T>])memory;
+        l = (T(*)[NB + 1])(u + kept * NB);
         divisor = (Divisor<T> *)(l + DEPTH);
         inverse = (T *)divisor;
-        zero = (unsigned char(*)[8])(divisor + NB);
+        zero = (unsigned(*)[2])(divisor + NB);
         row_at = (short *)(zero + rows);
         pivot = row_at + rows;
     }
@@ -147,13 +149,15 @@ struct SolveShared {
 template <class T>
 size_t solve_bytes(int kept, int rows)
 {
-    return size_t(kept) * NB * STRIP_STRIDE<T> * sizeof(T) + DEPTH * NB * sizeof(T) +
-           NB * sizeof(Divisor<T>) + rows * (8 + 2 * sizeof(short));
+    return (size_t(kept) * NB * SOLVE_STRIDE<T> + DEPTH * (NB + 1)) * sizeof(T) +
+           NB * sizeof(Divisor<T>) + rows * (2 * sizeof(unsigned) + 2 * sizeof(short));
 }
 
-/* A block: 64 columns of B, or of the inverse, of one matrix. A thread: 4 x 4 of a tile,
- * rows 16 apart; in a tile of the diagonal a warp has eight columns and a lane two rows.
- */
+/* A block: L U X = B for 64 columns of B; or 64 rows of the inverse X of P'LU, which are
+ * columns of X' and solve L' Y = I, U' first. Either way the first triangle is gone
+ * through downwards and the second upwards, where the rows of a tile are taken in reverse
+ * order, so that every loop ascends. A thread: 4 x 4 of a tile, rows 16 apart; of the 16
+ * rows next to be solved a thread of the first 64 has a column. */
 template <class T, bool INVERSE>
 __global__ void __launch_bounds__(SOLVE_THREADS, sizeof(T) == 16  ? 1
                                                  : sizeof(T) == 8 ? 2
@@ -161,8 +165,8 @@ __global__ void __launch_bounds__(SOLVE_THREADS, sizeof(T) == 16  ? 1
     lu_solve(const MidSolve g)
 {
     extern __shared__ __align__(16) char memory[];
-    constexpr int EIGHT = NB * 32 / SOLVE_THREADS, LOADS = DEPTH * NB / SOLVE_THREADS;
-    const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
+    constexpr int LOADS = DEPTH * NB / SOLVE_THREADS;
+    const int thread = threadIdx.x;
     const int64_t slot = blockIdx.x / g.strips;
     const Solve<T> w(g, slot);
     const int n = w.n, strip = int(blockIdx.x % g.strips), column = strip * NB;
@@ -172,41 +176,38 @@ __global__ void __launch_bounds__(SOLVE_THREADS, sizeof(T) == 16  ? 1
         info =
             get_integer(operand_at(g.lu_info, g.packed ? slot : w.index, g.lu_info_size),
                         g.lu_info_size);
-    if (INVERSE) {
+    if (INVERSE && !g.lu_info.p) {
         /* The first zero of the diagonal. */
         __shared__ int first_zero;
         if (thread == 0)
             first_zero = n;
         __syncthreads();
-        if (!g.lu_info.p) {
-            for (int k = thread; k < n; k += SOLVE_THREADS)
-                if (is_zero(w.lu[k + k * w.lda]))
-                    atomicMin(&first_zero, k);
-            __syncthreads();
-            info = first_zero < n ? first_zero + 1 : 0;
-        }
+        for (int k = thread; k < n; k += SOLVE_THREADS)
+            if (is_zero(w.lu[k + k * w.lda]))
+                atomicMin(&first_zero, k);
+        __syncthreads();
+        info = first_zero < n ? first_zero + 1 : 0;
     }
     if (thread == 0 && strip == 0 && (g.info.p || g.info.array))
         put_integer(operand_at(g.info, w.index, g.int_size), g.int_size, info);
-    if (column >= sides)
+    if (column >= sides || info)
         return;
     const int columns = sides - column < NB ? sides - column : NB;
-    if (info)
-        return;
     const int64_t lda = w.lda, ldb = w.ldb;
     const T *const A = w.lu;
-    T *const B = INVERSE ? w.b : w.b + column * ldb;
     const SolveShared<T> s(memory, g.kept, g.rows);
     const bool keep = g.kept >= blocks;
     find_rows(w.pivots, n, s.pivot, s.row_at);
-    /* Where a column of the strip lies in B. */
-    auto place = [&](int c) { return int64_t(INVERSE ? s.row_at[column + c] : c) * ldb; };
-    auto tile = [&](int k) { return s.u + (keep ? k * NB : 0); };
+    auto b = [&](int row, int c) -> T & {
+        return INVERSE ? w.b[column + c + s.row_at[row] * ldb]
+                       : w.b[row + (column + c) * ldb];
+    };
+    auto tile = [&](int q) { return s.u + (keep ? q * NB : 0); };
 
     if (!INVERSE && keep) {
         for (int e = thread; e < blocks * NB * NB; e += SOLVE_THREADS) {
             int r = e % (blocks * NB), c = e / (blocks * NB);
-            s.u[r][c] = r < n && c < columns ? B[s.row_at[r] + c * ldb] : T{};
+            s.u[r][c] = r < n && c < columns ? b(s.row_at[r], c) : T{};
         }
     } else if (!INVERSE) {
         constexpr int R = 4, C = 4;
@@ -217,14 +218,14 @@ __global__ void __launch_bounds__(SOLVE_THREADS, sizeof(T) == 16  ? 1
                 BL_UNROLL
             for (int j = 0; j < C; j++)
                 if (thread + i * SOLVE_THREADS < n && c + j < columns)
-                    x[i][j] = B[s.row_at[thread + i * SOLVE_THREADS] + (c + j) * ldb];
+                    x[i][j] = b(s.row_at[thread + i * SOLVE_THREADS], c + j);
             __syncthreads();
             BL_UNROLL
             for (int i = 0; i < R; i++)
                 BL_UNROLL
             for (int j = 0; j < C; j++)
                 if (thread + i * SOLVE_THREADS < n && c + j < columns)
-                    B[thread + i * SOLVE_THREADS + (c + j) * ldb] = x[i][j];
+                    b(thread + i * SOLVE_THREADS, c + j) = x[i][j];
         }
     }
     __syncthreads();
@@ -233,173 +234,169 @@ __global__ void __launch_bounds__(SOLVE_THREADS, sizeof(T) == 16  ? 1
     bool strange = false;
 #pragma unroll 1
     for (int step = 0; step < 2 * blocks; step++) {
-        const bool upper = step >= blocks;
-        const int k0 = upper ? 2 * blocks - 1 - step : step, top = k0 * NB;
-        if (INVERSE && !upper && k0 < strip)
+        const bool up = step >= blocks;
+        const int k0 = up ? 2 * blocks - 1 - step : step;
+        if (INVERSE && !up && k0 < strip)
             continue; /* zeros */
-        const int width = n - top < NB ? n - top : NB;
-        const bool fresh = INVERSE && (upper ? k0 < strip : true);
-        T a[4][4];
+        const bool divide = INVERSE != up;
+        auto width_of = [&](int q) { return n - q * NB < NB ? n - q * NB : NB; };
+        auto row_of = [&](int q, int v) {
+            return q * NB + (up ? width_of(q) - 1 - v : v);
+        };
+        const int width = width_of(k0);
+        T a[4][4], next[LOADS];
         BL_UNROLL
         for (int i = 0; i < 4; i++)
             BL_UNROLL
         for (int j = 0; j < 4; j++) {
-            const int r = r0 + 16 * i, c = c0 + j;
-            if (fresh)
-                a[i][j] = from_real<T>(!upper && top + r == column + c ? 1 : 0);
-            else if (keep)
-                a[i][j] = s.u[top + r][c];
-            else
-                a[i][j] = top + r < n && c < columns ? B[top + r + place(c)] : T{};
+            const int v = r0 + 16 * i, c = c0 + j, row = row_of(k0, v);
+            a[i][j] = T{};
+            if (v >= width || c >= columns)
+                continue;
+            if (INVERSE && !up)
+                a[i][j] = from_real<T>(row == column + c ? 1 : 0);
+            else if (!INVERSE || k0 >= strip)
+                a[i][j] = keep ? s.u[row][c] : b(row, c);
         }
-        /* The tiles that are solved, outwards from the first. */
-        const int from_tile = upper ? blocks - 1 : INVERSE ? strip : 0;
-#pragma unroll 1
-        for (int q = from_tile; q != k0; q += upper ? -1 : 1) {
-            const int deep = n - q * NB < NB ? n - q * NB : NB;
-            const int chunks = (deep + DEPTH - 1) / DEPTH;
-            const T *L = A + top + q * NB * lda;
-            T(*const u)[SolveShared<T>::STRIDE] = tile(q);
-            T next[LOADS];
-            auto fetch = [&](int chunk) {
-                BL_UNROLL
-                for (int e = 0; e < LOADS; e++) {
-                    int at = thread + e * SOLVE_THREADS, r = at % NB;
-                    int k = chunk * DEPTH + at / NB;
-                    next[e] = L[(r < width ? r : width - 1) + (k < deep ? k : 0) * lda];
+        /* 16 columns of the tile of the factors that leads from tile q to k0. */
+        auto fetch = [&](int q, int chunk) {
+            BL_UNROLL
+            for (int e = 0; e < LOADS; e++) {
+                const int at = thread + e * SOLVE_THREADS;
+                const int v = INVERSE ? at / DEPTH : at % NB;
+                const int k = chunk * DEPTH + (INVERSE ? at % DEPTH : at / NB);
+                next[e] = T{};
+                if (v < width && k < width_of(q)) {
+                    const int row = row_of(k0, v), from = row_of(q, k);
+                    next[e] = INVERSE ? A[from + row * lda] : A[row + from * lda];
                 }
-            };
-            fetch(upper ? chunks - 1 : 0);
+            }
+        };
+        auto put = [&]() {
+            BL_UNROLL
+            for (int e = 0; e < LOADS; e++) {
+                const int at = thread + e * SOLVE_THREADS;
+                s.l[INVERSE ? at % DEPTH : at / NB][INVERSE ? at / DEPTH : at % NB] =
+                    next[e];
+            }
+        };
+        /* Row `row` of tile q of B, times column k of what put() left there, out of the
+         * rows of `a` from 16 * `from` on. */
+        auto subtract = [&](int q, int row, int k, int from) {
+            T x[4], y[4];
+            BL_UNROLL
+            for (int i = 0; i < 4; i++)
+                x[i] = load(&s.l[k][r0 + 16 * i], true);
+            read_row(y, &tile(q)[row][c0]);
+            const unsigned zeros =
+                INVERSE ? 0 : s.zero[q * NB + row][c0 / 32] >> c0 % 32 & 15;
+            BL_UNROLL
+            for (int i = 0; i < 4; i++) {
+                if (i < from)
+                    continue;
+                if (zeros == 0) {
+                    BL_UNROLL
+                    for (int j = 0; j < 4; j++)
+                        a[i][j] = less<INVERSE>(a[i][j], x[i], y[j]);
+                } else {
+                    BL_UNROLL
+                    for (int j = 0; j < 4; j++)
+                        if (!(zeros >> j & 1))
+                            a[i][j] = less<INVERSE>(a[i][j], x[i], y[j]);
+                }
+            }
+        };
+        /* The tiles that are solved, outwards from the first. */
+        const int from_tile = up ? blocks - 1 : INVERSE ? strip : 0;
+#pragma unroll 1
+        for (int q = from_tile; q != k0; q += up ? -1 : 1) {
+            const int deep = width_of(q);
+            fetch(q, 0);
             if (!keep) {
                 __syncthreads();
                 for (int e = thread; e < NB * NB; e += SOLVE_THREADS) {
-                    int r = e % NB, c = e / NB;
-                    u[r][c] =
-                        q * NB + r < n && c < columns ? B[q * NB + r + place(c)] : T{};
+                    const int v = INVERSE ? e / NB : e % NB,
+                              c = INVERSE ? e % NB : e / NB;
+                    tile(q)[v][c] = v < deep && c < columns ? b(row_of(q, v), c) : T{};
                 }
             }
 #pragma unroll 1
-            for (int i = 0; i < chunks; i++) {
-                const int chunk = upper ? chunks - 1 - i : i;
+            for (int from = 0; from < deep; from += DEPTH) {
                 __syncthreads();
-                BL_UNROLL
-                for (int e = 0; e < LOADS; e++) {
-                    int at = thread + e * SOLVE_THREADS;
-                    s.l[at / NB][at % NB] = next[e];
-                }
+                put();
                 __syncthreads();
-                if (i + 1 < chunks)
-                    fetch(upper ? chunk - 1 : chunk + 1);
-                const int left = deep - chunk * DEPTH, end = left < DEPTH ? left : DEPTH;
+                if (from + DEPTH < deep)
+                    fetch(q, from / DEPTH + 1);
+                const int end = deep - from < DEPTH ? deep - from : DEPTH;
                 BL_UNROLL_BY_TWO
-                for (int j = 0; j < end; j++) {
-                    const int k = upper ? end - 1 - j : j, row = chunk * DEPTH + k;
-                    T x[4], y[4];
-                    BL_UNROLL
-                    for (int r = 0; r < 4; r++)
-                        x[r] = load(&s.l[k][r0 + 16 * r], true);
-                    read_row(y, &u[row][c0]);
-                    const int zeros =
-                        INVERSE ? 0 : s.zero[q * NB + row][c0 / 8] >> c0 % 8 & 15;
-                    if (zeros == 0) {
-                        BL_UNROLL
-                        for (int c = 0; c < 4; c++)
-                            BL_UNROLL
-                        for (int r = 0; r < 4; r++)
-                            a[r][c] = less<INVERSE>(a[r][c], x[r], y[c]);
-                    } else {
-                        BL_UNROLL
-                        for (int c = 0; c < 4; c++)
-                            BL_UNROLL
-                        for (int r = 0; r < 4; r++)
-                            if (!(zeros >> c & 1))
-                                a[r][c] = less<INVERSE>(a[r][c], x[r], y[c]);
-                    }
-                }
+                for (int k = 0; k < end; k++)
+                    subtract(q, from + k, k, 0);
             }
         }
-        /* The tile of the diagonal. */
-        T(*const u)[SolveShared<T>::STRIDE] = tile(k0);
-        const T *L = A + top + top * lda;
-        __syncthreads();
-        BL_UNROLL
-        for (int i = 0; i < 4; i++)
-            BL_UNROLL
-        for (int j = 0; j < 4; j++)
-            u[r0 + 16 * i][c0 + j] = a[i][j];
-        if (upper && thread < width) {
-            const T d = L[thread + thread * lda];
+        /* The tile of the diagonal, 16 rows at a time. */
+        fetch(k0, 0);
+        if (divide && thread < NB) {
+            const int row = row_of(k0, thread);
+            const T d = thread < width ? A[row + row * lda] : one<T>();
             if constexpr (INVERSE)
                 s.inverse[thread] = reciprocal(d);
             else
                 s.divisor[thread] = Divisor<T>(d);
         }
-        const int column0 = warp * EIGHT, chunks = (width + DEPTH - 1) / DEPTH;
-        T low[EIGHT], high[EIGHT];
+        T(*const u)[SOLVE_STRIDE<T>] = tile(k0);
 #pragma unroll 1
-        for (int i = 0; i < chunks; i++) {
-            const int chunk = upper ? chunks - 1 - i : i, from = chunk * DEPTH;
+        for (int turn = 0; turn * DEPTH < width; turn++) {
+            const int first = turn * DEPTH;
             __syncthreads();
-            for (int e = thread; e < DEPTH * NB; e += SOLVE_THREADS) {
-                int r = e % NB, k = from + e / NB;
-                s.l[e / NB][r] = L[(r < width ? r : 0) + (k < width ? k : 0) * lda];
-            }
-            if (i == 0)
-                BL_UNROLL
-            for (int c = 0; c < EIGHT; c++) {
-                low[c] = u[lane][column0 + c];
-                high[c] = u[lane + 32][column0 + c];
-            }
+            put();
+            BL_UNROLL
+            for (int i = 0; i < 4; i++)
+                if (i == turn)
+                    BL_UNROLL
+            for (int j = 0; j < 4; j++)
+                u[first + r0][c0 + j] = a[i][j];
             __syncthreads();
-            const int end = width - from < DEPTH ? width - from : DEPTH;
-#pragma unroll 1
-            for (int j = 0; j < end; j++) {
-                const int kk = upper ? end - 1 - j : j, k = from + kk;
-                const T l0 = load(&s.l[kk][lane], true),
-                        l1 = load(&s.l[kk][lane + 32], true);
-                const bool first = upper ? lane < k : lane > k;
-                const bool second = upper ? lane + 32 < k : lane + 32 > k;
+            if (first + DEPTH < width)
+                fetch(k0, turn + 1);
+            if (thread < NB) {
+                T x[DEPTH];
                 BL_UNROLL
-                for (int c = 0; c < EIGHT; c++) {
-                    T x = from_lane(from < 32 ? low[c] : high[c], k % 32);
-                    const bool skip = !INVERSE && is_zero(x);
-                    if (upper && !skip) {
-                        if constexpr (INVERSE)
-                            x = mul(x, s.inverse[k]);
-                        else
-                            x = s.divisor[k](x);
-                        if (lane == k)
-                            low[c] = x;
-                        if (lane + 32 == k)
-                            high[c] = x;
+                for (int i = 0; i < DEPTH; i++)
+                    x[i] = u[first + i][thread];
+                BL_UNROLL
+                for (int k = 0; k < DEPTH; k++) {
+                    const bool skip = !INVERSE && is_zero(x[k]);
+                    if constexpr (INVERSE) {
+                        if (divide)
+                            x[k] = mul(x[k], s.inverse[first + k]);
+                    } else {
+                        if (divide && !skip)
+                            x[k] = s.divisor[first + k](x[k]);
+                        const unsigned zeros = __ballot_sync(ALL_LANES, skip);
+                        if (thread % 32 == 0)
+                            s.zero[k0 * NB + first + k][thread / 32] = zeros;
                     }
-                    if (first && !skip)
-                        low[c] = less<INVERSE>(low[c], l0, x);
-                    if (second && !skip)
-                        high[c] = less<INVERSE>(high[c], l1, x);
+                    BL_UNROLL
+                    for (int i = k + 1; i < DEPTH; i++)
+                        if (!skip)
+                            x[i] =
+                                less<INVERSE>(x[i], load(&s.l[k][first + i], true), x[k]);
+                    u[first + k][thread] = x[k];
                 }
             }
+            __syncthreads();
+            if (first + DEPTH < width)
+                BL_UNROLL_BY_TWO
+            for (int k = 0; k < DEPTH; k++)
+                subtract(k0, first + k, k, turn + 1);
         }
-        int zero_low = 0, zero_high = 0;
-        BL_UNROLL
-        for (int c = 0; c < EIGHT; c++) {
-            u[lane][column0 + c] = low[c];
-            u[lane + 32][column0 + c] = high[c];
-            zero_low |= is_zero(low[c]) << c;
-            zero_high |= is_zero(high[c]) << c;
-        }
-        if (!INVERSE && lane < width)
-            s.zero[top + lane][warp] = (unsigned char)zero_low;
-        if (!INVERSE && lane + 32 < width)
-            s.zero[top + lane + 32][warp] = (unsigned char)zero_high;
-        __syncthreads();
-        if (upper || !keep)
+        if (up || !keep)
             for (int e = thread; e < NB * NB; e += SOLVE_THREADS) {
-                int r = e % NB, c = e / NB;
-                if (r < width && c < columns) {
-                    const T x = u[r][c];
+                const int v = INVERSE ? e / NB : e % NB, c = INVERSE ? e % NB : e / NB;
+                if (v < width && c < columns) {
+                    const T x = u[v][c];
                     strange = strange || !is_finite(x);
-                    B[top + r + place(c)] = x;
+                    b(row_of(k0, v), c) = x;
                 }
             }
         if (!keep)
