@@ -33,6 +33,7 @@ BL_EXPORT void mock_set(const struct mock_order *o)
     pthread_mutex_lock(&lock);
     order = *o;
     memset(counts.step, 0, sizeof counts.step);
+    counts.most_under_way = 0;
     pthread_mutex_unlock(&lock);
 }
 
@@ -300,6 +301,7 @@ struct task {
 struct queue {
     struct task *first, **last;
 };
+static uint64_t under_way; /* runs that are recorded and not performed */
 static struct queue null_queue = {NULL, &null_queue.first};
 
 static struct queue *queue_of(void *queue)
@@ -318,6 +320,9 @@ static void record(void *queue, const struct task *task)
     pthread_mutex_lock(&lock);
     *q->last = t;
     q->last = &t->next;
+    under_way += t->action == RUN;
+    if (under_way > counts.most_under_way)
+        counts.most_under_way = under_way;
     pthread_mutex_unlock(&lock);
 }
 
@@ -330,6 +335,8 @@ static void drain(void *queue, bool perform)
     struct task *t = q->first, *next;
     q->first = NULL;
     q->last = &q->first;
+    for (const struct task *r = t; r; r = r->next)
+        under_way -= r->action == RUN;
     pthread_mutex_unlock(&lock);
     for (; t; t = next) {
         next = t->next;
