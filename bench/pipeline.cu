@@ -1,16 +1,20 @@
 /* Host data at the speed of the link? Whole calls, host memory to host memory.
  *
- *     bench/pipeline [megabytes [sections [sizes]]]     (2048, "bsc", 32,64,128,256)
+ *     bench/pipeline [megabytes [sections [sizes]]]     (2048, "bpwsc", 32,64,128,256)
  *
  * Every section is measured against this run's own link: copies from pinned memory each
- * way, both ways at once, and cudaMemcpy of pageable memory.
+ * way, both ways at once, and cudaMemcpy of pageable memory; and its own memcpy by all
+ * threads from one half of the pageable memory to the other.
  *
  * b: strided dgetrf batches of so many megabytes from pageable and from pinned memory:
  *    seconds, bytes each way a second, and the part of the duplex rate that this is; the
- *    same data on device memory; and the program's LAPACK on all cores.
+ *    same data on device memory;
+ * p: and an eighth of it with the program's LAPACK on all cores, as if it were all.
+ * w: dgetrs_ of order 16 with so many right-hand sides that they fill 128 and 512 MiB of
+ *    pageable memory: nearly nothing but one operand's way in and out.
  * s: dgetrf_ and dpotrf_ at n = 4096 and 8192 from pageable memory against copying in and
- *    out at the link's speed and the factorization alone on device memory.
- * c: cuSOLVER with plain cudaMemcpy of the same pageable arrays.
+ *    out at the link's speed and the factorization alone on device memory;
+ * c: and against cuSOLVER with plain cudaMemcpy of the same pageable arrays.
  *
  * The better of three, after a first call that starts the engine and pins memory. Linked
  * with the library and cuSOLVER; BATCHLAPACK_ENGINE names an engine that is not beside
@@ -23,11 +27,15 @@
 #include <cstring>
 #include <cuda_runtime.h>
 #include <cusolverDn.h>
+#include <thread>
 #include <vector>
 
 #include "batchlapack.h"
 
 extern "C" void dgetrf_(const int *m, const int *n, double *a, const int *lda, int *ipiv,
+                        int *info);
+extern "C" void dgetrs_(const char *trans, const int *n, const int *nrhs, const double *a,
+                        const int *lda, const int *ipiv, double *b, const int *ldb,
                         int *info);
 extern "C" void dpotrf_(const char *uplo, const int *n, double *a, const int *lda,
                         int *info);
@@ -92,6 +100,22 @@ static struct {
     double in, out, duplex, pageable_in, pageable_out; /* bytes a second */
 } link_rate;
 
+/* Bytes a second, read and written once each. */
+static double copy_rate(char *memory, size_t bytes)
+{
+    unsigned threads = std::thread::hardware_concurrency();
+    size_t share = bytes / 2 / threads;
+    return (double)(share * threads) / best(nothing, [=] {
+               std::vector<std::thread> all;
+               for (unsigned i = 0; i < threads; i++)
+                   all.emplace_back([=] {
+                       memcpy(memory + i * share, memory + bytes / 2 + i * share, share);
+                   });
+               for (auto &t : all)
+                   t.join();
+           });
+}
+
 static void measure_link(double *device, double *pinned, double *pageable, size_t bytes)
 {
     size_t half = bytes / 2;
@@ -118,10 +142,12 @@ static void measure_link(double *device, double *pinned, double *pageable, size_
     link_rate.pageable_out = (double)part / best(nothing, [=] {
                                  cudaMemcpy(pageable, d, part, cudaMemcpyDeviceToHost);
                              });
-    printf("link, GB/s: pinned in %.1f, out %.1f, both at once %.1f each way; "
-           "cudaMemcpy of pageable memory in %.1f, out %.1f\n",
-           link_rate.in * 1e-9, link_rate.out * 1e-9, link_rate.duplex * 1e-9,
-           link_rate.pageable_in * 1e-9, link_rate.pageable_out * 1e-9);
+    printf(
+        "link, GB/s: pinned in %.1f, out %.1f, both at once %.1f each way; "
+        "cudaMemcpy of pageable memory in %.1f, out %.1f; memcpy by all threads %.1f\n",
+        link_rate.in * 1e-9, link_rate.out * 1e-9, link_rate.duplex * 1e-9,
+        link_rate.pageable_in * 1e-9, link_rate.pageable_out * 1e-9,
+        copy_rate((char *)pageable, bytes) * 1e-9);
     fflush(stdout);
 }
 
@@ -134,7 +160,7 @@ static void getrf(double *a, int64_t n, int64_t batch, int64_t *ipiv, int64_t *i
 }
 
 static void batches(int64_t n, size_t bytes, double *device, double *pinned,
-                    double *pageable)
+                    double *pageable, bool peer)
 {
     int64_t batch = (int64_t)(bytes / sizeof(double)) / (n * n);
     size_t used = (size_t)(batch * n * n) * sizeof(double);
@@ -168,9 +194,11 @@ static void batches(int64_t n, size_t bytes, double *device, double *pinned,
              });
     int64_t few = batch / 8 + 1;
     batchlapack_set_mode(BATCHLAPACK_MODE_CPU);
-    double cpu = best([=] { cudaMemcpy(pageable, pinned, used, cudaMemcpyHostToHost); },
-                      [&] { getrf(pageable, n, few, ipiv.data(), info.data()); }) *
-                 (double)batch / (double)few;
+    double cpu = 0;
+    if (peer)
+        cpu = best([=] { cudaMemcpy(pageable, pinned, used / 4, cudaMemcpyHostToHost); },
+                   [&] { getrf(pageable, n, few, ipiv.data(), info.data()); }) *
+              (double)batch / (double)few;
     printf(
         "dgetrf n %4lld x %8lld: pageable %8.2f ms %5.1f GB/s %5.1f%%  pinned %8.2f ms "
         "%5.1f GB/s %5.1f%%  device alone %8.2f ms  CPU %9.2f ms (x %.1f)\n",
@@ -264,10 +292,36 @@ static void single(bool lu, int n, double *device, double *pageable, bool peer)
     cudaFree(device_integers);
 }
 
+/* One wide B. */
+static void wide(size_t bytes, double *device, double *pageable)
+{
+    const int n = 16, nrhs = (int)(bytes / n / sizeof(double));
+    const char no = 'N';
+    double a[16 * 16] = {0};
+    int ipiv[16], info = -1;
+    for (int i = 0; i < n; i++) {
+        a[i * (n + 1)] = 2;
+        ipiv[i] = i + 1;
+    }
+    batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
+    double call = best(
+        [=] {
+            fill<<<1024, 256>>>(device, bytes / sizeof(double), (size_t)n);
+            cudaMemcpy(pageable, device, bytes, cudaMemcpyDeviceToHost);
+        },
+        [&] { dgetrs_(&no, &n, &nrhs, a, &n, ipiv, pageable, &n, &info); });
+    must(info == 0, "INFO of dgetrs");
+    double in = (double)bytes / link_rate.in, out = (double)bytes / link_rate.out;
+    printf("dgetrs_ with %4zu MiB of right-hand sides: %8.2f ms; link in %.2f and out "
+           "%.2f: x %.2f of their sum\n",
+           bytes >> 20, call * 1e3, in * 1e3, out * 1e3, call / (in + out));
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
     size_t bytes = (size_t)(argc > 1 ? atoi(argv[1]) : 2048) << 20;
-    const char *sections = argc > 2 ? argv[2] : "bsc";
+    const char *sections = argc > 2 ? argv[2] : "bpwsc";
     const char *sizes = argc > 3 ? argv[3] : "32,64,128,256";
     double *device, *pinned, *pageable = (double *)malloc(bytes);
     must(cudaMalloc(&device, bytes) == cudaSuccess &&
@@ -280,8 +334,10 @@ int main(int argc, char **argv)
     measure_link(device, pinned, pageable, bytes);
     for (const char *s = sizes; strchr(sections, 'b') && *s; s += strcspn(s, ",")) {
         s += *s == ',';
-        batches(atoi(s), bytes, device, pinned, pageable);
+        batches(atoi(s), bytes, device, pinned, pageable, strchr(sections, 'p'));
     }
+    for (size_t b = (size_t)128 << 20; strchr(sections, 'w') && b <= bytes; b *= 4)
+        wide(b, device, pageable);
     for (int n = 4096; strchr(sections, 's') && n <= 8192; n *= 2)
         for (int lu = 1; lu >= 0; lu--)
             if ((size_t)n * (size_t)n * sizeof(double) <= bytes)
