@@ -20,13 +20,18 @@
 static double *a, *b;
 static int64_t *ipiv, *info;
 
-static void fill(int64_t n, int64_t batch)
+static void randomize(int64_t count)
 {
     uint64_t x = 1;
-    for (int64_t i = 0; i < n * n * batch; i++) {
+    for (int64_t i = 0; i < count; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
         a[i] = (double)(int64_t)x * 0x1p-63;
     }
+}
+
+static void fill(int64_t n, int64_t batch)
+{
+    randomize(n * n * batch);
     for (int64_t k = 0; k < batch; k++)
         for (int64_t i = 0; i < n; i++)
             a[k * n * n + i * (n + 1)] = (double)n;
@@ -184,7 +189,7 @@ static void single(enum bl_row row, int64_t m, int64_t n, int64_t nrhs, bool ref
         seconds_of[mode] = 1e30;
         batchlapack_set_mode(mode ? BATCHLAPACK_MODE_CPU : BATCHLAPACK_MODE_GPU);
         for (int i = 0; i < 3 && (i == 0 || seconds_of[mode] < 1); i++) {
-            fill(1, size);
+            randomize(size);
             for (int64_t k = 0; k < bl_min(m, n); k++) {
                 a[k * (m + 1)] = (double)m;
                 ipiv[k] = k + 1;

@@ -16,7 +16,7 @@
  *    out at the link's speed and the factorization alone on device memory;
  * c: and against cuSOLVER with plain cudaMemcpy of the same pageable arrays.
  *
- * The better of three, after a first call that starts the engine and pins memory. Linked
+ * The best of five, after a first call that starts the engine and pins memory. Linked
  * with the library and cuSOLVER; BATCHLAPACK_ENGINE names an engine that is not beside
  * it. No other process should use the card.
  */
@@ -40,7 +40,7 @@ extern "C" void dgetrs_(const char *trans, const int *n, const int *nrhs, const 
 extern "C" void dpotrf_(const char *uplo, const int *n, double *a, const int *lda,
                         int *info);
 
-static const int REPEATS = 3;
+static const int REPEATS = 5;
 static cudaStream_t up, down;
 
 static void must(bool good, const char *what)

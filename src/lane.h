@@ -6,7 +6,7 @@
 
 #include "bl.h"
 
-#define BL_TRACKS 8 /* chunks in flight at a time, each on a queue of its own */
+#define BL_TRACKS 4 /* chunks in flight at a time, each on a queue of its own */
 
 /* Fields are the borrower's until it gives the lane back. */
 struct bl_lane {

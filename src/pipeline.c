@@ -17,13 +17,12 @@
 #include "chunk.h"
 #include "lane.h"
 
-#ifndef SLOT_BYTES
-#    define SLOT_BYTES (BL_RING_BYTES / BL_TRACKS)
-#endif
-#define LEAST_CHUNK ((size_t)2 << 20) /* less is not worth its launches */
-#ifndef PIECE_BYTES
-#    define PIECE_BYTES ((size_t)4 << 20) /* of a single problem that fits the ring */
-#endif
+#define SLOT_BYTES (BL_RING_BYTES / BL_TRACKS) /* of pinned memory, of a track */
+#define LEAST_CHUNK ((size_t)2 << 20)          /* less is not worth its launches */
+#define LEAST_CHUNKS 8 /* the first and the last overlap with nothing */
+/* A single problem's pieces: where it fits the ring, and where it does not. */
+#define PIECE_BYTES ((size_t)4 << 20)
+#define LARGE_PIECE_BYTES ((size_t)8 << 20)
 
 struct pipeline {
     const struct bl_engine *e;
@@ -165,7 +164,7 @@ struct piece {
 static struct piece piece_of(const struct pipeline *p, size_t from, size_t to, size_t k)
 {
     bool fits = to - from <= p->lane->ring_bytes;
-    size_t bytes = fits ? PIECE_BYTES : SLOT_BYTES, begin = from + k * bytes;
+    size_t bytes = fits ? PIECE_BYTES : LARGE_PIECE_BYTES, begin = from + k * bytes;
     size_t place = fits ? k : k % BL_TRACKS;
     return (struct piece){bl_min(begin, to), bl_min(begin + bytes, to),
                           p->lane->ring + place * bytes, p->lane->queue[fits ? 0 : place],
@@ -332,7 +331,7 @@ static size_t chunk_bytes(const struct bl_job *host)
 {
     size_t bytes = SLOT_BYTES;
     while (bytes > LEAST_CHUNK &&
-           bl_chunk_count(host, 0, bytes / 2) * BL_TRACKS >= host->batch)
+           bl_chunk_count(host, 0, bytes / 2) * LEAST_CHUNKS >= host->batch)
         bytes /= 2;
     return bytes;
 }

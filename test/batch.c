@@ -919,8 +919,8 @@ static void overlap(void)
     mock_order(&nothing);
     run(&s);
     mock_counted(&counted);
-    if (counted.most_under_way < 4 || counted.most_under_way > 8)
-        complain(&s, -1, "chunks under way", counted.most_under_way < 4 ? "few" : "many");
+    if (counted.most_under_way < 3 || counted.most_under_way > 8)
+        complain(&s, -1, "chunks under way", counted.most_under_way < 3 ? "few" : "many");
     drop_problems(&s);
     verdict(s.why, "batch-overlap");
 }
