@@ -207,14 +207,53 @@ static void move_span(const struct bl_chunk *c, size_t from, size_t to, char *pi
     }
 }
 
+/* Columns [from, to) of a block. */
+static void move_columns(const struct bl_move *m, int64_t from, int64_t to)
+{
+    const struct bl_job *host = m->chunk->host;
+    struct view v = view_of(host, A, m->chunk->first);
+    size_t element = m->chunk->region[A].element;
+    for (int64_t j = from; j < to; j++) {
+        int64_t first = host->uplo == 'L' ? m->col + j : m->row;
+        int64_t end = host->uplo == 'L' ? m->row + m->rows : m->col + j + 1;
+        char *theirs = v.p + (size_t)((m->col + j) * v.ld + first) * element;
+        char *ours = m->pinned + (size_t)(j * m->rows + first - m->row) * element;
+        copy(theirs, ours, (size_t)(end - first) * element, m->unpack);
+    }
+}
+
 /* A worker's unit: a multiple of any element and of ALIGNMENT, so that no two write to
- * one element. */
+ * one element; of a block, whole columns. */
 #define UNIT_BYTES ((size_t)128 << 10)
 #define UNIT_NS 25000
 
+static int64_t columns_a_unit(const struct bl_move *m)
+{
+    size_t column = (size_t)m->rows * m->chunk->region[A].element;
+    return bl_max(1, (int64_t)(UNIT_BYTES / column));
+}
+
 static size_t units(const struct bl_move *m)
 {
-    return m->chunk ? (m->to - m->from + UNIT_BYTES - 1) / UNIT_BYTES : 0;
+    if (!m->chunk)
+        return 0;
+    if (m->cols) {
+        int64_t each = columns_a_unit(m);
+        return (size_t)((m->cols + each - 1) / each);
+    }
+    return (m->to - m->from + UNIT_BYTES - 1) / UNIT_BYTES;
+}
+
+static void move_unit(const struct bl_move *m, size_t unit)
+{
+    if (m->cols) {
+        int64_t each = columns_a_unit(m), from = (int64_t)unit * each;
+        move_columns(m, from, bl_min(m->cols, from + each));
+        return;
+    }
+    size_t from = m->from + unit * UNIT_BYTES;
+    move_span(m->chunk, from, bl_min(m->to, from + UNIT_BYTES),
+              m->pinned + (from - m->from), m->unpack);
 }
 
 static void move_units(void *arg, int64_t from, int64_t to, int worker)
@@ -223,11 +262,8 @@ static void move_units(void *arg, int64_t from, int64_t to, int worker)
     size_t unit = (size_t)from, end = (size_t)to, passed = 0;
     for (const struct bl_move *m = arg; unit < end; m++) {
         size_t stop = bl_min(end, passed + units(m));
-        for (; unit < stop; unit++) {
-            size_t low = m->from + (unit - passed) * UNIT_BYTES;
-            move_span(m->chunk, low, bl_min(m->to, low + UNIT_BYTES),
-                      m->pinned + (low - m->from), m->unpack);
-        }
+        for (; unit < stop; unit++)
+            move_unit(m, unit - passed);
         passed += units(m);
     }
 }
@@ -353,20 +389,47 @@ void bl_chunk_drop(struct bl_chunk *c)
     memset(c, 0, sizeof *c);
 }
 
+/* A triangle this large goes in blocks that hold little more than the triangle. */
+#define WORTH_BLOCKS ((size_t)8 << 20)
+
+static bool goes_in_blocks(const struct bl_job *host, const struct bl_region *a)
+{
+    return host->batch == 1 && host->uplo && a->in && a->bytes >= WORTH_BLOCKS;
+}
+
+struct bl_move bl_chunk_block(const struct bl_chunk *c, int64_t col, size_t bytes)
+{
+    const struct bl_region *a = &c->region[A];
+    struct view v = view_of(c->host, A, c->first);
+    struct bl_move m = {.chunk = c, .col = col};
+    if (!a->blocks || col >= v.cols)
+        return m;
+    size_t column = (size_t)v.rows * a->element;
+    m.cols = bl_min(v.cols - col, bl_max(1, (int64_t)(bytes / column)));
+    m.row = c->host->uplo == 'L' ? col : 0;
+    m.rows = c->host->uplo == 'L' ? v.rows - col : col + m.cols;
+    m.from = a->at + (size_t)col * column + (size_t)m.row * a->element;
+    return m;
+}
+
 /* Regions in the order: read by the device itself; read only; read and written; written
- * only. So one span goes in through pinned memory and one comes out, and INFO is first in
- * what comes out. What the device reads itself and writes, too, is in the third group. */
+ * only; in blocks. So one span goes in through pinned memory and one comes out, and INFO
+ * is first in what comes out. What the device reads itself and writes, too, is in the
+ * group of what is written only. */
 static void order(struct bl_chunk *c)
 {
     size_t at = 0;
-    for (int group = 0; group < 4; group++) {
+    for (int group = 0; group < 5; group++) {
         if (group == 1)
             c->in_from = at;
         if (group == 2)
             c->out_from = at;
         for (int i = 0; i < BL_REGIONS; i++) {
             struct bl_region *r = &c->region[i];
-            int own = r->direct ? (r->out ? 3 : 0) : r->out ? (r->in ? 2 : 3) : 1;
+            int own = r->blocks   ? 4
+                      : r->direct ? (r->out ? 3 : 0)
+                      : r->out    ? (r->in ? 2 : 3)
+                                  : 1;
             if ((!r->in && !r->out) || own != group)
                 continue;
             r->at = at;
@@ -374,8 +437,10 @@ static void order(struct bl_chunk *c)
         }
         if (group == 2)
             c->in_to = at;
+        if (group == 3)
+            c->out_to = at;
     }
-    c->out_to = at;
+    c->work_at = at;
 }
 
 bool bl_chunk_lay_out(struct bl_chunk *c, const struct bl_engine *e,
@@ -393,6 +458,7 @@ bool bl_chunk_lay_out(struct bl_chunk *c, const struct bl_engine *e,
         if (!measure(c, i))
             return false;
         r->direct = r->in && pinned[i] && r->flat && r->bytes;
+        r->blocks = i == A && goes_in_blocks(host, r);
     }
     order(c);
     c->job = *host;
@@ -400,7 +466,6 @@ bool bl_chunk_lay_out(struct bl_chunk *c, const struct bl_engine *e,
     c->job.a.ld = host->m;
     c->job.b.ld = host->n;
     c->job.x.ld = host->n;
-    c->work_at = c->out_to;
     size_t work = e->workspace(&c->job);
     c->total = (c->work_at + work + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
     if (host->items)

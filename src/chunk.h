@@ -28,6 +28,7 @@ struct bl_region {
     bool in, out;
     char *flat;  /* where the caller's has no gaps either: its first byte */
     bool direct; /* read from there by the device: the caller's is pinned memory */
+    bool blocks; /* goes in blocks of columns, which the spans are without */
 };
 
 struct bl_chunk {
@@ -51,14 +52,20 @@ void bl_chunk_place(struct bl_chunk *c, char *arena); /* c->total bytes of the d
 void bl_chunk_drop(struct bl_chunk *c);
 
 /* Bytes [from, to) of a chunk, in its device memory's layout, between the caller's arrays
- * and pinned memory, by as many threads as it is worth. */
+ * and pinned memory, by as many threads as it is worth. Where `cols` is not 0, a block of
+ * A instead, of which the triangle is copied; `from` is its place in device memory. */
 struct bl_move {
     const struct bl_chunk *chunk; /* NULL: nothing */
     size_t from, to;
-    char *pinned; /* holds byte `from` */
+    int64_t col, cols, row, rows;
+    char *pinned; /* holds byte `from`, or the block's columns without gaps */
     bool unpack;
 };
 void bl_chunk_move(const struct bl_move *moves, int count);
+
+/* The next block of A, of about so many bytes, that begins in column `col`; cols is 0
+ * where there is none. */
+struct bl_move bl_chunk_block(const struct bl_chunk *c, int64_t col, size_t bytes);
 
 /* Has every problem's INFO been written? `pinned` holds the chunk's bytes from out_from
  * on, or as many of them as there is pinned memory for. */

@@ -17,6 +17,7 @@
 #include "chunk.h"
 #include "lane.h"
 
+#define ALIGNMENT ((size_t)256)                /* of a piece in the ring */
 #define SLOT_BYTES (BL_RING_BYTES / BL_TRACKS) /* of pinned memory, of a track */
 #define LEAST_CHUNK ((size_t)2 << 20)          /* less is not worth its launches */
 #define LEAST_CHUNKS 8 /* the first and the last overlap with nothing */
@@ -55,15 +56,15 @@ static size_t span_of(const struct bl_chunk *c)
     return (size_t)bl_max((int64_t)in_bytes(c), (int64_t)out_bytes(c));
 }
 
-static struct bl_move packing(const struct bl_chunk *c, size_t from, size_t to, char *at)
+static struct bl_move packing(const struct bl_chunk *c, char *at)
 {
-    return (struct bl_move){c, from, to, at, false};
+    return (struct bl_move){.chunk = c, .from = c->in_from, .to = c->in_to, .pinned = at};
 }
 
-static struct bl_move unpacking(const struct bl_chunk *c, size_t from, size_t to,
-                                char *at)
+static struct bl_move unpacking(const struct bl_chunk *c, char *at)
 {
-    return (struct bl_move){c, from, to, at, true};
+    return (struct bl_move){
+        .chunk = c, .from = c->out_from, .to = c->out_to, .pinned = at, .unpack = true};
 }
 
 /* ---- where the caller's operands are ---- */
@@ -152,138 +153,204 @@ _Noreturn static void lost_in_write_back(void)
     abort();
 }
 
-/* A piece that goes through the ring, and the queue that its place there belongs to.
- * What fits the ring has a place for each piece, and one queue. */
+/* What of the chunk goes in, or out: its span, then A where that goes in blocks. What
+ * fits the ring has a place for each piece, and one queue. */
+struct pieces {
+    const struct pipeline *p;
+    const struct bl_chunk *c;
+    bool out, fits;
+    size_t from;     /* next of the span */
+    int64_t col;     /* next of A */
+    size_t k, bytes; /* pieces so far, and what they take of the ring */
+};
+
 struct piece {
-    size_t from, to;
-    char *at;
+    struct bl_move move;
+    size_t bytes;
     void *queue;
     bool reused; /* its place was another piece's before */
 };
 
-static struct piece piece_of(const struct pipeline *p, size_t from, size_t to, size_t k)
+static bool next_piece(struct pieces *all, struct piece *piece)
 {
-    bool fits = to - from <= p->lane->ring_bytes;
-    size_t bytes = fits ? PIECE_BYTES : LARGE_PIECE_BYTES, begin = from + k * bytes;
-    size_t place = fits ? k : k % BL_TRACKS;
-    return (struct piece){bl_min(begin, to), bl_min(begin + bytes, to),
-                          p->lane->ring + place * bytes, p->lane->queue[fits ? 0 : place],
-                          !fits && k >= BL_TRACKS};
+    const struct bl_chunk *c = all->c;
+    const struct bl_region *a = &c->region[BL_REGION_A];
+    size_t most = all->fits ? PIECE_BYTES : LARGE_PIECE_BYTES;
+    size_t to = all->out ? c->out_to : c->in_to;
+    struct bl_move m = {.chunk = c, .from = all->from};
+    if (all->from < to) {
+        m.to = bl_min(all->from + most, to);
+        piece->bytes = m.to - m.from;
+        all->from = m.to;
+    } else if (a->blocks && (all->out ? a->out : !a->direct)) {
+        m = bl_chunk_block(c, all->col, most);
+        piece->bytes = (size_t)(m.rows * m.cols) * a->element;
+        all->col += m.cols;
+    }
+    if (m.to == 0 && m.cols == 0)
+        return false;
+    size_t track = all->fits ? 0 : all->k % BL_TRACKS;
+    m.pinned = all->p->lane->ring + (all->fits ? all->bytes : track * most);
+    m.unpack = all->out;
+    piece->move = m;
+    piece->queue = all->p->lane->queue[track];
+    piece->reused = !all->fits && all->k >= BL_TRACKS;
+    all->bytes += (piece->bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+    all->k++;
+    return true;
+}
+
+static struct pieces begin_pieces(const struct pipeline *p, const struct bl_chunk *c,
+                                  bool out, bool fits)
+{
+    size_t from = out ? c->out_from : c->in_from;
+    return (struct pieces){.p = p, .c = c, .out = out, .fits = fits, .from = from};
+}
+
+/* What they take, all together. */
+static size_t all_bytes(const struct pipeline *p, const struct bl_chunk *c, bool out,
+                        bool fits)
+{
+    struct pieces all = begin_pieces(p, c, out, fits);
+    struct piece piece;
+    while (next_piece(&all, &piece))
+        continue;
+    return all.bytes;
+}
+
+static struct pieces pieces_of(const struct pipeline *p, const struct bl_chunk *c,
+                               bool out)
+{
+    return begin_pieces(p, c, out, all_bytes(p, c, out, true) <= p->lane->ring_bytes);
+}
+
+static enum bl_status copy_piece(const struct pieces *all, const struct piece *piece)
+{
+    const struct bl_engine *e = all->p->e;
+    const struct bl_move *m = &piece->move;
+    const struct bl_region *a = &all->c->region[BL_REGION_A];
+    char *at = all->p->lane->arena + m->from;
+    size_t column = (size_t)m->rows * a->element;
+    size_t pitch = (size_t)all->c->host->m * a->element;
+    uint64_t *traffic = all->out ? &all->p->traffic->out : &all->p->traffic->in;
+    *traffic += piece->bytes;
+    if (m->cols == 0)
+        return all->out ? e->copy_out(piece->queue, m->pinned, at, piece->bytes)
+                        : e->copy_in(piece->queue, at, m->pinned, piece->bytes);
+    return all->out ? e->copy_out_columns(piece->queue, m->pinned, at, pitch, column,
+                                          (size_t)m->cols)
+                    : e->copy_in_columns(piece->queue, at, pitch, m->pinned, column,
+                                         (size_t)m->cols);
 }
 
 /* The copy of a piece goes on while the next one is packed. */
 static enum bl_status send_pieces(const struct pipeline *p, const struct bl_chunk *c)
 {
-    char *arena = p->lane->arena;
-    enum bl_status status = send_direct(p, c, arena, p->lane->queue[0]);
-    bool over = false;
-    for (size_t k = 0; status == BL_OK && !over; k++) {
-        struct piece piece = piece_of(p, c->in_from, c->in_to, k);
-        over = piece.to == c->in_to;
+    struct pieces all = pieces_of(p, c, false);
+    struct piece piece;
+    enum bl_status status = send_direct(p, c, p->lane->arena, p->lane->queue[0]);
+    while (status == BL_OK && next_piece(&all, &piece)) {
         if (piece.reused)
             status = p->e->wait(piece.queue);
         if (status != BL_OK)
             break;
-        struct bl_move pack = packing(c, piece.from, piece.to, piece.at);
-        bl_chunk_move(&pack, 1);
-        status = p->e->copy_in(piece.queue, arena + piece.from, piece.at,
-                               piece.to - piece.from);
-        p->traffic->in += piece.to - piece.from;
+        bl_chunk_move(&piece.move, 1);
+        status = copy_piece(&all, &piece);
     }
+    /* The run is on the first queue. */
+    for (int i = 1; i < BL_TRACKS && !all.fits && status == BL_OK; i++)
+        status = p->e->wait(p->lane->queue[i]);
     return status;
 }
 
 /* One that fits the ring is in there before the first byte is written. */
 static enum bl_status receive_at_once(const struct pipeline *p, const struct bl_chunk *c)
 {
-    struct bl_lane *lane = p->lane;
-    struct bl_move unpack = unpacking(c, c->out_from, c->out_to, lane->ring);
-    enum bl_status status = p->e->copy_out(lane->queue[0], lane->ring,
-                                           lane->arena + c->out_from, out_bytes(c));
+    struct pieces all = pieces_of(p, c, true);
+    struct piece piece;
+    enum bl_status status = BL_OK;
+    while (status == BL_OK && next_piece(&all, &piece))
+        status = copy_piece(&all, &piece);
     if (status == BL_OK)
-        status = p->e->wait(lane->queue[0]);
-    if (status == BL_OK && !bl_chunk_all_written(c, lane->ring))
+        status = p->e->wait(p->lane->queue[0]);
+    if (status == BL_OK && !bl_chunk_all_written(c, p->lane->ring))
         status = BL_FAULT;
-    if (status == BL_OK)
-        bl_chunk_move(&unpack, 1);
+    all = pieces_of(p, c, true);
+    while (status == BL_OK && next_piece(&all, &piece))
+        bl_chunk_move(&piece.move, 1);
     return status;
-}
-
-static enum bl_status fetch(const struct pipeline *p, const struct piece *piece)
-{
-    if (piece->from == piece->to)
-        return BL_OK;
-    return p->e->copy_out(piece->queue, piece->at, p->lane->arena + piece->from,
-                          piece->to - piece->from);
 }
 
 /* A larger one is written as it arrives, but for `stage`, which holds all of it first. */
 static enum bl_status receive_pieces(const struct pipeline *p, const struct bl_chunk *c,
                                      char *stage)
 {
+    struct pieces all = pieces_of(p, c, true), ahead = all;
+    struct piece piece, next;
     bool begun = false;
     enum bl_status status = p->e->wait(p->lane->queue[0]); /* for the run */
-    for (size_t k = 0; k < BL_TRACKS && status == BL_OK; k++) {
-        struct piece piece = piece_of(p, c->out_from, c->out_to, k);
-        status = fetch(p, &piece);
-    }
-    for (size_t k = 0, from = c->out_from; from < c->out_to && status == BL_OK; k++) {
-        struct piece piece = piece_of(p, c->out_from, c->out_to, k);
-        struct piece next = piece_of(p, c->out_from, c->out_to, k + BL_TRACKS);
+    while (status == BL_OK && ahead.k < BL_TRACKS && next_piece(&ahead, &next))
+        status = copy_piece(&ahead, &next);
+    for (size_t at = 0; status == BL_OK && next_piece(&all, &piece); at = all.bytes) {
         status = p->e->wait(piece.queue);
-        if (status == BL_OK && k == 0 && !bl_chunk_all_written(c, piece.at))
+        if (status == BL_OK && all.k == 1 && !bl_chunk_all_written(c, piece.move.pinned))
             status = BL_FAULT;
-        if (status == BL_OK && stage) {
-            memcpy(stage + (piece.from - c->out_from), piece.at, piece.to - piece.from);
-        } else if (status == BL_OK) {
-            struct bl_move unpack = unpacking(c, piece.from, piece.to, piece.at);
+        if (status != BL_OK)
+            break;
+        if (stage) {
+            memcpy(stage + at, piece.move.pinned, piece.bytes);
+        } else {
             begun = true;
-            bl_chunk_move(&unpack, 1);
+            bl_chunk_move(&piece.move, 1);
         }
-        if (status == BL_OK)
-            status = fetch(p, &next);
-        from = piece.to;
+        if (next_piece(&ahead, &next))
+            status = copy_piece(&ahead, &next);
     }
     if (status != BL_OK && begun)
         lost_in_write_back();
     return status;
 }
 
-static enum bl_status receive_large(const struct pipeline *p, const struct bl_chunk *c)
+static enum bl_status receive_staged(const struct pipeline *p, const struct bl_chunk *c)
 {
-    if (out_bytes(c) <= p->lane->ring_bytes)
-        return receive_at_once(p, c);
-    bool staged = bl_option(BL_OPTION_WRITEBACK) == BL_WRITEBACK_STAGED;
-    char *stage = staged ? malloc(out_bytes(c)) : NULL;
-    if (staged && !stage)
-        return BL_NOMEM;
-    enum bl_status status = receive_pieces(p, c, stage);
-    if (staged && status == BL_OK) {
-        struct bl_move unpack = unpacking(c, c->out_from, c->out_to, stage);
-        bl_chunk_move(&unpack, 1);
+    struct pieces all = pieces_of(p, c, true);
+    struct piece piece;
+    char *stage = malloc(all_bytes(p, c, true, false));
+    enum bl_status status = stage ? receive_pieces(p, c, stage) : BL_NOMEM;
+    for (size_t at = 0; status == BL_OK && next_piece(&all, &piece); at = all.bytes) {
+        piece.move.pinned = stage + at;
+        bl_chunk_move(&piece.move, 1);
     }
     free(stage);
     return status;
 }
 
+static enum bl_status receive_large(const struct pipeline *p, const struct bl_chunk *c)
+{
+    if (pieces_of(p, c, true).fits)
+        return receive_at_once(p, c);
+    return bl_option(BL_OPTION_WRITEBACK) == BL_WRITEBACK_STAGED
+               ? receive_staged(p, c)
+               : receive_pieces(p, c, NULL);
+}
+
 static enum bl_status run_alone(struct pipeline *p, struct bl_chunk *c)
 {
-    int queues = span_of(c) > BL_RING_BYTES ? BL_TRACKS : 1;
-    enum bl_status status = bl_lane_need(p->e, p->lane, queues, span_of(c), c->total);
+    size_t ring = (size_t)bl_max((int64_t)all_bytes(p, c, false, true),
+                                 (int64_t)all_bytes(p, c, true, true));
+    int queues = ring > BL_RING_BYTES ? BL_TRACKS : 1;
+    enum bl_status status = bl_lane_need(p->e, p->lane, queues, ring, c->total);
     if (status != BL_OK)
         return status;
     p->tracks = 0; /* the lane's memory is no longer shared out among tracks */
     bl_chunk_place(c, p->lane->arena);
     status = send_pieces(p, c);
-    for (int i = 1; i < queues && status == BL_OK; i++)
-        status = p->e->wait(p->lane->queue[i]);
     if (status == BL_OK)
         status = p->e->run(&c->job, p->lane->queue[0]);
     if (status == BL_OK)
         status = receive_large(p, c);
     if (status != BL_OK)
         return status;
-    p->traffic->out += out_bytes(c);
     p->next += c->count;
     *p->done += c->count;
     return BL_OK;
@@ -305,6 +372,7 @@ static enum bl_status open_tracks(struct pipeline *p, const struct bl_chunk *c)
 {
     int64_t chunks = (p->host->batch - c->first + c->count - 1) / c->count;
     p->tracks = (int)bl_min(chunks, p->tracks_allowed);
+    p->oldest = 0;
     p->arena_bytes = c->total;
     p->slot_bytes = power_of_two(span_of(c));
     enum bl_status status =
@@ -344,7 +412,7 @@ static bool fits_a_track(const struct pipeline *p, const struct bl_chunk *c)
 /* Too large for a track; or it is all there is, and worth going in pieces. */
 static bool goes_alone(const struct bl_chunk *c)
 {
-    return span_of(c) > SLOT_BYTES ||
+    return c->region[BL_REGION_A].blocks || span_of(c) > SLOT_BYTES ||
            (c->count == c->host->batch && span_of(c) > PIECE_BYTES);
 }
 
@@ -360,12 +428,12 @@ static enum bl_status turn(struct pipeline *p, bool sends)
     if (status != BL_OK)
         return status;
     if (receives)
-        move[0] = unpacking(o, o->out_from, o->out_to, slot_of(p, old));
+        move[0] = unpacking(o, slot_of(p, old));
     if (sends) {
         *n = p->waiting;
         p->waiting = (struct bl_chunk){.count = 0};
         bl_chunk_place(n, arena_of(p, new));
-        move[1] = packing(n, n->in_from, n->in_to, slot_of(p, new));
+        move[1] = packing(n, slot_of(p, new));
     }
     bl_chunk_move(move, 2);
     if (receives) {

@@ -12,6 +12,7 @@
  * input: getri and potri, which may differ from netlib, must at least agree with
  * themselves.
  */
+#include <complex.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -592,6 +593,12 @@ static const struct {
     {BL_GETRS, BL_D, 4, 2300000, 1, 0, false, false},
     {BL_GETRS, BL_D, 4, 2300000, 1, 0, false, true},
     {BL_POTRS, BL_D, 4, 2300000, 1, 1, true, false},
+    /* A triangle in blocks. */
+    {BL_POTRF, BL_D, 1101, 0, 1, 1, false, false},
+    {BL_POTRF, BL_D, 1102, 0, 1, 0, false, true},
+    {BL_POTRS, BL_D, 1057, 3, 1, 0, true, false},
+    {BL_POSV, BL_C, 1033, 2, 1, 0, false, true},
+    {BL_POTRI, BL_Z, 731, 0, 1, 1, false, false},
 };
 
 static void several_chunks(int64_t item, void *data)
@@ -599,7 +606,7 @@ static void several_chunks(int64_t item, void *data)
     (void)data;
     struct batch s = {.routine = large[item].routine,
                       .precision = large[item].precision,
-                      .uplo = 'U',
+                      .uplo = item % 2 ? 'L' : 'U',
                       .trans = 'N',
                       .m = large[item].n,
                       .n = large[item].n,
@@ -619,6 +626,53 @@ static void several_chunks(int64_t item, void *data)
     const char *name = routine_name(s.routine, s.precision);
     verdict(s.why, "batch-%s%s-%s-%c-%lld", s.count > 1 ? "several-chunks" : "in-pieces",
             s.pinned ? "-pinned" : "", name + 1, *name, (long long)item);
+}
+
+/* potrf of z matrices whose triangle alone is larger than the ring. The factor has 2 on
+ * its diagonal and 1 beside it, so A has 4 and then 5 there, and 2; the other triangle
+ * belongs to the caller. */
+static void large_triangle(int64_t item, void *data)
+{
+    const int64_t n = 3001, lda = n + item % 2;
+    bool lower = item / 2;
+    double complex *a = (void *)plain_memory((size_t)(lda * n) * sizeof *a);
+    int32_t info = -1;
+    char why[100] = "";
+    (void)data;
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < lda; i++) {
+            int64_t away = lower ? i - j : j - i;
+            a[j * lda + i] = i >= n || away < 0 ? 77.0
+                             : away == 0        ? (i ? 5.0 : 4.0)
+                             : away == 1        ? 2.0
+                                                : 0.0;
+        }
+    struct bl_job job = {.routine = BL_POTRF,
+                         .precision = BL_Z,
+                         .uplo = lower ? 'L' : 'U',
+                         .int_size = 4,
+                         .m = n,
+                         .n = n,
+                         .batch = 1,
+                         .a = {a, NULL, lda, 0},
+                         .info = {&info, NULL, 0, 0}};
+    struct bl_traffic traffic = {0, 0};
+    int64_t done = 0;
+    if (bl_pipeline(engine, &job, &done, &traffic) != BL_OK || info != 0)
+        snprintf(why, sizeof why, "status or INFO");
+    for (int64_t j = 0; j < n && !*why; j++)
+        for (int64_t i = 0; i < lda; i++) {
+            int64_t away = lower ? i - j : j - i;
+            double want = i >= n || away < 0 ? 77 : away == 0 ? 2 : away == 1 ? 1 : 0;
+            if (a[j * lda + i] != want)
+                snprintf(why, sizeof why, "A(%lld,%lld)", (long long)i + 1,
+                         (long long)j + 1);
+        }
+    uint64_t square = (uint64_t)(n * n) * sizeof *a;
+    if (traffic.in * 10 > square * 6 || traffic.out * 10 > square * 6)
+        snprintf(why, sizeof why, "more than the triangle crossed the link");
+    free(a);
+    verdict(why, "batch-large-triangle-%c-%lld", job.uplo, (long long)(lda - n));
 }
 
 /* ---- faults of the field, batched ---- */
@@ -997,6 +1051,7 @@ int main(int argc, char **argv)
         return failures() != 0;
     in_parallel((int64_t)BL_LAPACK_ROUTINES * BL_PRECISIONS, counts, NULL);
     in_parallel((int64_t)(sizeof large / sizeof *large), several_chunks, NULL);
+    in_parallel(4, large_triangle, NULL);
     in_parallel(FIELD_TESTS * BL_PRECISIONS, field_test, NULL);
     if (heavy && !mock_order) /* netlib would take minutes */
         beyond_32_bits();

@@ -396,6 +396,30 @@ static enum bl_status copy_out(void *queue, void *h, const void *d, size_t bytes
     return copy(queue, MOCK_COPY_OUT, h, d, bytes);
 }
 
+static enum bl_status copy_columns(void *queue, enum mock_step s, char *to,
+                                   size_t to_pitch, const char *from, size_t from_pitch,
+                                   size_t bytes, size_t count)
+{
+    enum bl_status status = step(s);
+    for (size_t i = 0; i < count && status == BL_OK; i++)
+        record(queue, &(struct task){.to = to + i * to_pitch,
+                                     .from = from + i * from_pitch,
+                                     .bytes = bytes});
+    return status;
+}
+
+static enum bl_status copy_in_columns(void *queue, void *d, size_t pitch, const void *h,
+                                      size_t bytes, size_t count)
+{
+    return copy_columns(queue, MOCK_COPY_IN, d, pitch, h, bytes, bytes, count);
+}
+
+static enum bl_status copy_out_columns(void *queue, void *h, const void *d, size_t pitch,
+                                       size_t bytes, size_t count)
+{
+    return copy_columns(queue, MOCK_COPY_OUT, h, bytes, d, pitch, bytes, count);
+}
+
 static enum bl_status put(void *queue, void *d, const void *h, size_t bytes)
 {
     enum bl_status status = step(MOCK_PUT);
@@ -494,6 +518,8 @@ BL_EXPORT const struct bl_engine bl_engine = {
     .host_free = give_back,
     .copy_in = copy_in,
     .copy_out = copy_out,
+    .copy_in_columns = copy_in_columns,
+    .copy_out_columns = copy_out_columns,
     .workspace = workspace,
     .queue_alloc = queue_alloc,
     .queue_free = queue_free,
