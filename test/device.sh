@@ -50,6 +50,7 @@ wrap device-batch env BATCHLAPACK_ENGINE="$engine" "$(program batch)" --heavy
 wrap device-tiny env BATCHLAPACK_ENGINE="$engine" "$(program tiny)" 20000
 wrap device-tiny-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 20000
 wrap device-large env BATCHLAPACK_ENGINE="$engine" "$(program large)" "${LARGEST:-2047}"
+wrap device-mid-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 0 beyond
 wrap device-reciprocal "$BUILD/test/device/reciprocal"
 wrap device-large-panel "$BUILD/test/device/large_panel"
 wrap device-entries "$(program entries)" --heavy
