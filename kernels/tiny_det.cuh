@@ -86,9 +86,9 @@ __global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     Row<T, N> r;
     load_row(r.a, p.a + group.row, p.lda, p.n, group.row < p.n);
     T *copy = (T *)copies[threadIdx.x / 32];
-    constexpr bool WINDOWED = too_long<T, N>(0);
-    eliminate<LARGEST, false, WINDOWED>(group, r, p.n, p.n, g.items ? N : g.n,
-                                        done_row<T, N, WINDOWED>(group.row));
+    constexpr int S = tiny_window<T>(N);
+    eliminate<LARGEST, false, S>(group, r, p.n, p.n, g.items ? N : g.n,
+                                 done_row<T, N, (S > 0)>(group.row));
     const bool again = group.ballot(r.again && p.there) != 0;
     put_determinant(g, p.item, group, r.diagonal, r.odd, r.info, p.there && !again);
     for_groups<L>(again, number, [&](int64_t i) { gedet_again<T>(g, i, copy); });

@@ -164,7 +164,7 @@ BL_CALL void getri_again(const TinyArguments &g, int64_t number)
 
 /* GEINV. A group owns a matrix, a lane a row of it, then a row of the inverse. Shared
  * memory: the factors of each group. Singular: the factors are left in X. */
-template <class T, int N, int WARPS, int BLOCKS>
+template <class T, int N, int WARPS, int BLOCKS, int S = tiny_window<T>(N)>
 __global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     tiny_geinv(const __grid_constant__ TinyArguments g)
 {
@@ -182,10 +182,8 @@ __global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     {
         Row<T, N> r;
         load_row(r.a, p.a + group.row, p.lda, n, inside);
-        constexpr bool WINDOWED = too_long<T, N>(N * N * 16 * int(sizeof(T)) / 8 *
-                                                 (Traits<T>::complex ? 4 : 1));
-        eliminate<LARGEST, false, WINDOWED>(group, r, n, n, steps,
-                                            board.p + group.row * board.PITCH);
+        eliminate<LARGEST, false, S>(group, r, n, n, steps,
+                                     board.p + group.row * board.PITCH);
         again = group.ballot(r.again) != 0;
         info = r.info;
         source = r.source;

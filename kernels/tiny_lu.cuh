@@ -153,15 +153,15 @@ __device__ __forceinline__ void eliminate_unrolled(const Group<L> &group, Row<T,
     }
 }
 
-/* Steps from k on, four of them by the same code: a[0] is column k, and moves to `done`,
+/* Steps from k on, S of them by the same code: a[0] is column k, and moves to `done`,
  * the lane's row in shared memory, when the others move up. W columns are looked at, at
- * most three more than are left. */
-template <Rule RULE, bool EXTRA, int W, int L, class T, int N>
+ * most S - 1 more than are left. */
+template <Rule RULE, bool EXTRA, int S, int W, int L, class T, int N>
 __device__ __forceinline__ void eliminate_window(const Group<L> &group, Row<T, N> &r,
                                                  int k, int own_steps, int steps,
                                                  Real<T> scale, T *done)
 {
-    const int end = min(k + 4, steps);
+    const int end = min(k + S, steps);
 #pragma unroll 1
     for (; k < end; k++) {
         T l;
@@ -173,10 +173,10 @@ __device__ __forceinline__ void eliminate_window(const Group<L> &group, Row<T, N
         if (EXTRA)
             r.b = sub(r.b, mul(l, group.from(r.b, lane)));
     }
-    if constexpr (W > 4)
+    if constexpr (W > S)
         if (k < steps) {
-            eliminate_window<RULE, EXTRA, W - 4>(group, r, k, own_steps, steps, scale,
-                                                 done);
+            eliminate_window<RULE, EXTRA, S, W - S>(group, r, k, own_steps, steps, scale,
+                                                    done);
             return;
         }
     BL_UNROLL
@@ -187,8 +187,8 @@ __device__ __forceinline__ void eliminate_window(const Group<L> &group, Row<T, N
 
 /* Eliminate in place, and in b where EXTRA says so. `steps` is the same in the warp; a
  * group whose matrix has fewer rests after its own. `done`: N elements of the lane's own
- * in shared memory, where WINDOWED says so. */
-template <Rule RULE, bool EXTRA, bool WINDOWED, int L, class T, int N>
+ * in shared memory, unless S is 0, which means all steps unrolled. */
+template <Rule RULE, bool EXTRA, int S, int L, class T, int N>
 __device__ __forceinline__ void eliminate(const Group<L> &group, Row<T, N> &r, int m,
                                           int n, int steps, T *done)
 {
@@ -200,8 +200,8 @@ __device__ __forceinline__ void eliminate(const Group<L> &group, Row<T, N> &r, i
     Real<T> scale = 1;
     if (RULE == SCALED)
         scale = row_scale(r.a);
-    if constexpr (WINDOWED) {
-        eliminate_window<RULE, EXTRA, N>(group, r, 0, own_steps, steps, scale, done);
+    if constexpr (S > 0) {
+        eliminate_window<RULE, EXTRA, S, N>(group, r, 0, own_steps, steps, scale, done);
         BL_UNROLL
         for (int j = 0; j < N; j++)
             r.a[j] = done[j];
@@ -215,14 +215,15 @@ __device__ __forceinline__ void eliminate(const Group<L> &group, Row<T, N> &r, i
     r.again = !finite;
 }
 
-/* Whether the unrolled code of the elimination, with `also` bytes of other code in the
- * same kernel, would not stay in the instruction cache. */
-template <class T, int N>
-__host__ __device__ constexpr bool too_long(int also)
+/* Steps that share their code in the elimination of a class of size; 0: none do. Unrolled
+ * code is a little faster while it stays in the instruction cache. Chosen by
+ * bench/tiny_windows on an H100. */
+template <class T>
+__host__ __device__ constexpr int tiny_window(int n)
 {
-    int element = Traits<T>::complex ? 8 + int(sizeof(T)) / 4 : 2 + int(sizeof(T)) / 4;
-    int step = Traits<T>::complex ? 110 : 60;
-    return N > 16 && 16 * (N * N / 2 * element + N * step) + also > 112 * 1024;
+    if (!Traits<T>::complex || n <= 16)
+        return 0;
+    return n == 32 || (sizeof(T) == 8 && n > 20) ? 8 : 4;
 }
 
 /* A lane's row in shared memory: an odd number of 16-byte units, so that neither rows nor
@@ -275,7 +276,7 @@ BL_CALL void factor_again(const TinyArguments &g, int64_t number)
 
 /* A group of L lanes owns a matrix, a lane a row; a warp owns 32 / L matrices. Shared
  * memory: of the longest, the columns that are done. */
-template <class T, int N, int WARPS, int BLOCKS, Rule RULE>
+template <class T, int N, int WARPS, int BLOCKS, Rule RULE, int S = tiny_window<T>(N)>
 __global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     tiny_factor(const __grid_constant__ TinyArguments g)
 {
@@ -286,9 +287,8 @@ __global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     Row<T, N> r;
     load_row(r.a, p.a + group.row, p.lda, p.n, group.row < p.m);
     /* Always all steps where shapes differ: bits must not depend on the neighbours. */
-    constexpr bool WINDOWED = too_long<T, N>(0);
-    eliminate<RULE, false, WINDOWED>(group, r, p.m, p.n, g.items ? N : min(g.m, g.n),
-                                     done_row<T, N, WINDOWED>(group.row));
+    eliminate<RULE, false, S>(group, r, p.m, p.n, g.items ? N : min(g.m, g.n),
+                              done_row<T, N, (S > 0)>(group.row));
     const bool again = group.ballot(r.again && p.there) != 0;
     const bool mine = p.there && !again;
     store_row(r.a, p.a + r.position, p.lda, p.n, mine && group.row < p.m);

@@ -85,6 +85,19 @@ __device__ __forceinline__ void solve_lower(const Group<L> &group, const Row<T, 
     }
 }
 
+/* What solve_upper() ends with: b divided as netlib divides it; false: not to be had on
+ * the fast way. */
+template <class T>
+__device__ __forceinline__ bool end_upper(int position, const Divisor<T> &divisor, T &b)
+{
+    T guess = divisor.quotient(b);
+    if (!is_zero(b)) /* netlib leaves a zero alone */
+        b = div(b, divisor.d);
+    Finite<T> finite;
+    finite.add(b, 0);
+    return (same(guess, b) && finite) || position < 0;
+}
+
 /* b := U^-1 b; false in some lane of the group: not to be had on the fast way. */
 template <int L, class T, int N>
 __device__ __forceinline__ bool solve_upper(const Group<L> &group, const Row<T, N> &r,
@@ -99,12 +112,36 @@ __device__ __forceinline__ bool solve_upper(const Group<L> &group, const Row<T, 
         T u = position < k ? r.a[k] : from_real<T>(0);
         b = sub(b, mul(u, x));
     }
-    T guess = divisor.quotient(b);
-    if (!is_zero(b)) /* netlib leaves a zero alone */
-        b = div(b, divisor.d);
-    Finite<T> finite;
-    finite.add(b, 0);
-    return (same(guess, b) && finite) || r.position < 0;
+    return end_upper(r.position, divisor, b);
+}
+
+/* The same with the rows in shared memory, where code for every step would not stay in
+ * the instruction cache. `row`: the lane's own. */
+template <int L, class T>
+__device__ __forceinline__ void solve_lower(const Group<L> &group, const T *row,
+                                            int position, int source, int n, T &b)
+{
+#pragma unroll 4
+    for (int k = 0; k < n; k++) {
+        T x = group.from(b, group.from(source, k));
+        T l = row[k];
+        if (position > k)
+            b = sub(b, mul(l, x));
+    }
+}
+template <int L, class T>
+__device__ __forceinline__ bool solve_upper(const Group<L> &group, const T *row,
+                                            int position, int source,
+                                            const Divisor<T> &divisor, int n, T &b)
+{
+#pragma unroll 4
+    for (int k = n - 1; k >= 0; k--) {
+        T x = group.from(divisor.quotient(b), group.from(source, k));
+        T u = row[k];
+        if (position < k)
+            b = sub(b, mul(u, x));
+    }
+    return end_upper(position, divisor, b);
 }
 
 template <class T>
@@ -129,8 +166,9 @@ BL_CALL void gesv_again(const TinyArguments &g, int64_t number)
 }
 
 /* GESV. A group owns a matrix, a lane a row of it and of the right-hand sides; the first
- * one is eliminated along with the matrix. Shared memory: as in tiny_factor. */
-template <class T, int N, int WARPS, int BLOCKS>
+ * one is eliminated along with the matrix. Shared memory: from order 17 on, the lanes'
+ * rows of the factors. */
+template <class T, int N, int WARPS, int BLOCKS, int S = tiny_window<T>(N)>
 __global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     tiny_gesv(const __grid_constant__ TinyArguments g)
 {
@@ -144,9 +182,14 @@ __global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     Row<T, N> r;
     load_row(r.a, p.a + group.row, p.lda, n, inside);
     r.b = inside && g.nrhs > 0 ? b[group.row] : from_real<T>(0);
-    constexpr bool WINDOWED = too_long<T, N>(N * N * (Traits<T>::complex ? 64 : 24));
-    eliminate<LARGEST, true, WINDOWED>(group, r, n, n, steps,
-                                       done_row<T, N, WINDOWED>(group.row));
+    constexpr bool ROWS = N > 16; /* in shared memory */
+    T *row = done_row<T, N, ROWS>(group.row);
+    eliminate<LARGEST, true, S>(group, r, n, n, steps, row);
+    if (ROWS && S == 0) {
+        BL_UNROLL
+        for (int j = 0; j < N; j++)
+            row[j] = r.a[j];
+    }
     const bool again = group.ballot(r.again && p.there) != 0;
     const bool mine = p.there && !again;
     __syncwarp();
@@ -160,9 +203,16 @@ __global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     for (int64_t column = 0; column < g.nrhs; column++) {
         if (column > 0) {
             r.b = inside ? b[group.row + column * g.b.ld] : from_real<T>(0);
-            solve_lower(group, r, steps, r.b);
+            if constexpr (ROWS)
+                solve_lower(group, row, r.position, r.source, steps, r.b);
+            else
+                solve_lower(group, r, steps, r.b);
         }
-        bool good = solve_upper(group, r, divisor, steps, r.b);
+        bool good;
+        if constexpr (ROWS)
+            good = solve_upper(group, row, r.position, r.source, divisor, steps, r.b);
+        else
+            good = solve_upper(group, r, divisor, steps, r.b);
         good = group.ballot(!good) == 0;
         __syncwarp();
         if (solves && good && inside)

@@ -53,6 +53,8 @@ wrap device-large env BATCHLAPACK_ENGINE="$engine" "$(program large)" "${LARGEST
 wrap device-reciprocal "$BUILD/test/device/reciprocal"
 wrap device-large-panel "$BUILD/test/device/large_panel"
 wrap device-entries "$(program entries)" --heavy
+wrap device-mid env BATCHLAPACK_ENGINE="$engine" "$(program mid)" "${MATRICES:-3000}" 400
+wrap device-mid-solve env BATCHLAPACK_ENGINE="$engine" "$(program mid_solve)" 660 300
 wrap device-field-faults "$(program field_faults)" --heavy
 wrap device-xlintst bash "$here/xlintst.sh"
 wrap device-examples bash "$here/examples.sh"
@@ -65,8 +67,12 @@ else
         wrap "device-$1-$2" env BATCHLAPACK_ENGINE="$engine" \
             bash "$here/device/sanitize.sh" "$@"
     }
-    # racecheck takes a minute for what memcheck does in a second, and so gets two sizes.
+    # racecheck takes a minute for what memcheck does in a second, and so gets small sizes.
     sanitize racecheck batch "$(program batch)" --tiny
+    sanitize racecheck mid "$(program mid)" 32 100
+    sanitize racecheck mid_solve "$(program mid_solve)" 11 80 dc
+    sanitize memcheck mid "$(program mid)" 64 300
+    sanitize memcheck mid_solve "$(program mid_solve)" 33 200
     sanitize memcheck batch "$(program batch)" --small
     for row in geinv_batch_strided gedet_batch_strided getrf_batch; do
         sanitize memcheck $row "$(program entries)" --only $row

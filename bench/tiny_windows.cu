@@ -1,0 +1,151 @@
+/* How many steps of a tiny LU kernel are to share their code: the choice of tiny_window()
+ * and of tiny_blocks() in kernels/.
+ *
+ *     bench/tiny_windows
+ *
+ * Times getrf, gesv with one right-hand side and geinv of order 20, 24, 28 and 32 in all
+ * precisions, device memory, with every step's code unrolled (0) and with 2, 4 and 8
+ * steps a loop. Prints registers, local memory, nanoseconds a matrix (median of 3) and
+ * times over the floor, every matrix read once and written once at the measured speed of
+ * a copy.
+ */
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#include "tiny_kernels.cuh"
+
+using namespace bl;
+
+static const size_t BYTES = size_t(3) << 30;
+static const int64_t MOST = 400000; /* matrices */
+static char *original, *a, *x, *b, *integers;
+static cudaEvent_t before, after;
+static double copy_speed;
+
+static void must(cudaError_t error)
+{
+    if (error != cudaSuccess) {
+        fprintf(stderr, "tiny_windows: %s\n", cudaGetErrorString(error));
+        exit(1);
+    }
+}
+
+static __global__ void fill(double *p, size_t count, int parts)
+{
+    size_t step = size_t(gridDim.x) * blockDim.x;
+    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += step) {
+        uint64_t z = (i + 1) * 0x9E3779B97F4A7C15u;
+        z ^= z >> 29;
+        z *= 0xBF58476D1CE4E5B9u;
+        double y = double(int64_t(z ^ z >> 32)) * 0x1p-63;
+        if (parts == 2) /* two floats */
+            ((float *)p)[2 * i] = ((float *)p)[2 * i + 1] = float(y);
+        else
+            p[i] = y;
+    }
+}
+
+static float seconds()
+{
+    float milliseconds;
+    must(cudaEventRecord(after));
+    must(cudaEventSynchronize(after));
+    must(cudaEventElapsedTime(&milliseconds, before, after));
+    return milliseconds * 1e-3f;
+}
+
+template <class T>
+static void time_kernel(char letter, const char *name, const void *kernel, int n,
+                        int window, int blocks)
+{
+    const int64_t batch =
+        std::min<int64_t>(MOST, int64_t(BYTES / (sizeof(T) * size_t(n * n))));
+    TinyArguments g = {};
+    g.a = {a, nullptr, n, n * n};
+    g.x = {x, nullptr, n, n * n};
+    g.b = {b, nullptr, n, n};
+    g.ipiv = {integers, nullptr, 0, n};
+    g.info = {integers + MOST * 32 * 4, nullptr, 0, 1};
+    g.batch = batch;
+    g.nrhs = 1;
+    g.m = g.n = n;
+    g.int_size = 4;
+    void *parameters[] = {&g};
+    float t[3];
+    for (float &time : t) {
+        must(cudaMemcpy(a, original, size_t(batch) * n * n * sizeof(T),
+                        cudaMemcpyDeviceToDevice));
+        must(cudaMemcpy(b, original, size_t(batch) * n * sizeof(T),
+                        cudaMemcpyDeviceToDevice));
+        must(cudaEventRecord(before));
+        must(cudaLaunchKernel(kernel, dim3(unsigned(batch)), dim3(32), parameters, 0, 0));
+        time = seconds();
+    }
+    std::sort(t, t + 3);
+    cudaFuncAttributes attributes;
+    must(cudaFuncGetAttributes(&attributes, kernel));
+    double each = t[1] / double(batch);
+    printf("%c %-5s n %2d window %d blocks %2d registers %3d local %3zu: %7.3f ns %5.2f "
+           "x floor\n",
+           letter, name, n, window, blocks, attributes.numRegs, attributes.localSizeBytes,
+           each * 1e9, each / (2.0 * sizeof(T) * n * n / copy_speed));
+}
+
+template <class T, int N, int S>
+static void time_window(char letter)
+{
+    constexpr int FACTOR = blocks_for<T, N, BESIDE_FACTOR>;
+    constexpr int SOLVE = blocks_for<T, N, BESIDE_SOLVE>;
+    constexpr int INVERSE = blocks_for<T, N, BESIDE_INVERSE>;
+    time_kernel<T>(letter, "getrf",
+                   (const void *)tiny_factor<T, N, 1, FACTOR, LARGEST, S>, N, S, FACTOR);
+    time_kernel<T>(letter, "gesv", (const void *)tiny_gesv<T, N, 1, SOLVE, S>, N, S,
+                   SOLVE);
+    time_kernel<T>(letter, "geinv", (const void *)tiny_geinv<T, N, 1, INVERSE, S>, N, S,
+                   INVERSE);
+}
+
+template <class T, int N>
+static void time_order(char letter)
+{
+    time_window<T, N, 0>(letter);
+    time_window<T, N, 2>(letter);
+    time_window<T, N, 4>(letter);
+    time_window<T, N, 8>(letter);
+}
+
+template <class T>
+static void time_precision(char letter)
+{
+    fill<<<1000, 256>>>((double *)original, BYTES / 8, sizeof(Real<T>) == 4 ? 2 : 1);
+    must(cudaGetLastError());
+    time_order<T, 20>(letter);
+    time_order<T, 24>(letter);
+    time_order<T, 28>(letter);
+    time_order<T, 32>(letter);
+}
+
+int main()
+{
+    must(cudaMalloc(&original, BYTES));
+    must(cudaMalloc(&a, BYTES));
+    must(cudaMalloc(&x, BYTES));
+    must(cudaMalloc(&b, size_t(MOST) * 32 * 16));
+    must(cudaMalloc(&integers, size_t(MOST) * 33 * 4));
+    must(cudaEventCreate(&before));
+    must(cudaEventCreate(&after));
+    must(cudaMemset(original, 1, BYTES));
+    for (int turn = 0; turn < 2; turn++) { /* the first warms up */
+        must(cudaEventRecord(before));
+        must(cudaMemcpyAsync(a, original, BYTES, cudaMemcpyDeviceToDevice));
+        copy_speed = 2.0 * double(BYTES) / seconds();
+    }
+    printf("copy %.0f GB/s\n", copy_speed / 1e9);
+    time_precision<float>('s');
+    time_precision<double>('d');
+    time_precision<Complex<float>>('c');
+    time_precision<Complex<double>>('z');
+    return 0;
+}
