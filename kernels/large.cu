@@ -6,6 +6,7 @@
  * limited by arithmetic rather than by memory; within it narrow panels are factored and
  * applied to its rest.
  */
+#include <type_traits>
 #include "large.h"
 #include "large_blas.h"
 #include "large_panel.h"
@@ -47,10 +48,16 @@ bool has_cholesky(const struct bl_job *job)
     return job->routine == BL_POTRF || job->routine == BL_POSV;
 }
 
+/* Fast arithmetic has been tried on a device in double precision only. */
+bool is_fast(const struct bl_job *job)
+{
+    return job->arithmetic == BL_FAST && job->precision == BL_D;
+}
+
 /* netlib's order for 'U' adds up products apart from the element. */
 bool has_sums(const struct bl_job *job)
 {
-    return has_cholesky(job) && job->uplo == 'U' && job->arithmetic == BL_EXACT;
+    return has_cholesky(job) && job->uplo == 'U' && !is_fast(job);
 }
 
 bool has_solve(const struct bl_job *job)
@@ -78,7 +85,7 @@ Layout layout_of(const struct bl_job *job, const Card &card)
     at.blas = at.reversed;
     if (has_solve(job)) /* 128 is the most that LARGE_BLOCK is */
         at.blas += aligned(128 * job->nrhs * element[job->precision]);
-    at.all = at.blas + (job->arithmetic == BL_FAST ? LARGE_BLAS_BYTES : 0);
+    at.all = at.blas + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
     return at;
 }
 
@@ -137,10 +144,13 @@ constexpr double BLAS_OPERATIONS = double(1 << 26);
 template <class T>
 void update(Matrix<T> &x, const LargeUpdate<T> &u)
 {
-    const bool fast = x.job->arithmetic == BL_FAST && !u.unless &&
-                      double(u.m) * double(u.n) * double(u.k) >= BLAS_OPERATIONS;
-    if (x.error != cudaSuccess || (fast && large_blas_update(u, x.blas_work, x.stream)))
+    if (x.error != cudaSuccess)
         return;
+    if constexpr (std::is_same<T, double>::value)
+        if (is_fast(x.job) && !u.unless &&
+            double(u.m) * double(u.n) * double(u.k) >= BLAS_OPERATIONS &&
+            large_blas_update(u, x.blas_work, x.stream))
+            return;
     x.then(large_update(u, x.card, x.stream));
 }
 
@@ -209,7 +219,7 @@ void factor_block(Matrix<T> &x, int64_t j, int64_t end)
 template <class T>
 int64_t outer_block(const Matrix<T> &x)
 {
-    if (x.job->arithmetic == BL_EXACT)
+    if (!is_fast(x.job))
         return LARGE_BLOCK<T>;
     return least(x.m, x.n) > 6144 ? 512 : 256;
 }
@@ -402,9 +412,8 @@ bool takes(const struct bl_job *job, const Card &card)
     case BL_POTRF:
         return card.shared_bytes >= SHARED_NEEDED;
     case BL_POTRS:
-    case BL_POSV: /* and that of 'L' too, in its second half */
-        return card.shared_bytes >= SHARED_NEEDED && job->nrhs > 0 &&
-               (job->uplo == 'U' || job->arithmetic == BL_FAST);
+    case BL_POSV: /* and so is that of 'L' */
+        return card.shared_bytes >= SHARED_NEEDED && job->nrhs > 0 && job->uplo == 'U';
     default:
         return false;
     }

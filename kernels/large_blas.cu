@@ -20,32 +20,10 @@ enum { OP_N, OP_T, OP_C };            /* cublasOperation_t */
 enum { FILL_LOWER, FILL_UPPER };      /* cublasFillMode_t */
 constexpr int MOST = int(0x7fffffff); /* cuBLAS counts in int */
 
-/* The functions of xGEMM, and of xSYRK or xHERK, which has real factors. */
-template <class T>
-using Gemm = int (*)(Handle, int, int, int, int, int, const T *, const T *, int,
-                     const T *, int, const T *, T *, int);
-template <class T>
-using Herk = int (*)(Handle, int, int, int, int, const Real<T> *, const T *, int,
-                     const Real<T> *, T *, int);
-
-template <class T>
-struct Names;
-template <>
-struct Names<float> {
-    static constexpr const char *gemm = "cublasSgemm_v2", *herk = "cublasSsyrk_v2";
-};
-template <>
-struct Names<double> {
-    static constexpr const char *gemm = "cublasDgemm_v2", *herk = "cublasDsyrk_v2";
-};
-template <>
-struct Names<Complex<float>> {
-    static constexpr const char *gemm = "cublasCgemm_v2", *herk = "cublasCherk_v2";
-};
-template <>
-struct Names<Complex<double>> {
-    static constexpr const char *gemm = "cublasZgemm_v2", *herk = "cublasZherk_v2";
-};
+using Gemm = int (*)(Handle, int, int, int, int, int, const double *, const double *, int,
+                     const double *, int, const double *, double *, int);
+using Syrk = int (*)(Handle, int, int, int, int, const double *, const double *, int,
+                     const double *, double *, int);
 
 /* The library and the handles that nobody uses at the moment. Never closed: a handle may
  * have work in flight when the process ends. */
@@ -108,49 +86,30 @@ class Library
 
 } // namespace
 
-template <class T>
-bool large_blas_update(const LargeUpdate<T> &u, void *work, cudaStream_t stream)
+bool large_blas_update(const LargeUpdate<double> &u, void *work, cudaStream_t stream)
 {
-    static const Gemm<T> gemm = Library::get().find<Gemm<T>>(Names<T>::gemm);
-    static const Herk<T> herk = Library::get().find<Herk<T>>(Names<T>::herk);
+    static const Gemm gemm = Library::get().find<Gemm>("cublasDgemm_v2");
+    static const Syrk syrk = Library::get().find<Syrk>("cublasDsyrk_v2");
     const bool square = u.part != WHOLE && u.m == u.n && u.a == u.b && u.lda == u.ldb;
     const int64_t sizes[] = {u.m, u.n, u.k, u.lda, u.ldb, u.ldc};
     for (int64_t size : sizes)
         if (size > MOST || size < 1)
             return false;
-    if (!gemm || !herk || (u.part != WHOLE && !square))
+    if (!gemm || !syrk || (u.part != WHOLE && !square))
         return false;
     Handle handle = Library::get().borrow(stream, work);
     if (!handle)
         return false;
-    int failed;
-    const int op = Traits<T>::complex ? OP_C : OP_T;
-    if (square) {
-        const Real<T> minus = -1, plus = 1;
-        failed = herk(handle, u.part == UPPER_PART ? FILL_UPPER : FILL_LOWER,
-                      u.of_a == TURNED ? op : OP_N, int(u.n), int(u.k), &minus, u.a,
-                      int(u.lda), &plus, u.c, int(u.ldc));
-    } else {
-        T minus = {}, plus = {};
-        *(Real<T> *)&minus = -1;
-        *(Real<T> *)&plus = 1;
-        failed = gemm(handle, u.of_a == TURNED ? op : OP_N, u.of_b == TURNED ? op : OP_N,
-                      int(u.m), int(u.n), int(u.k), &minus, u.a, int(u.lda), u.b,
-                      int(u.ldb), &plus, u.c, int(u.ldc));
-    }
+    const double minus = -1, plus = 1;
+    const int op_a = u.of_a == TURNED ? OP_T : OP_N,
+              op_b = u.of_b == TURNED ? OP_T : OP_N;
+    const int failed =
+        square ? syrk(handle, u.part == UPPER_PART ? FILL_UPPER : FILL_LOWER, op_a,
+                      int(u.n), int(u.k), &minus, u.a, int(u.lda), &plus, u.c, int(u.ldc))
+               : gemm(handle, op_a, op_b, int(u.m), int(u.n), int(u.k), &minus, u.a,
+                      int(u.lda), u.b, int(u.ldb), &plus, u.c, int(u.ldc));
     Library::get().give_back(handle);
     return !failed;
 }
-
-#define BL_INSTANCE(T)                                                                   \
-    template bool large_blas_update(const LargeUpdate<T> &, void *, cudaStream_t);
-#ifdef ONLY
-BL_INSTANCE(ONLY)
-#else
-BL_INSTANCE(float)
-BL_INSTANCE(double)
-BL_INSTANCE(Complex<float>)
-BL_INSTANCE(Complex<double>)
-#endif
 
 } // namespace bl

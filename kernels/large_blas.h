@@ -16,8 +16,7 @@ namespace bl
 constexpr size_t LARGE_BLAS_BYTES = size_t(32) << 20;
 
 /* True: the update is enqueued. `unless` is not looked at. */
-template <class T>
-bool large_blas_update(const LargeUpdate<T> &u, void *work, cudaStream_t stream);
+bool large_blas_update(const LargeUpdate<double> &u, void *work, cudaStream_t stream);
 
 } // namespace bl
 #endif
