@@ -112,23 +112,22 @@ Grid grid_of(int64_t m, const Card &card)
     return grid;
 }
 
-/* Of the work space, for what so many blocks announce; and for the rows they publish. */
-size_t notice_bytes(int blocks)
+/* What the blocks tell each other, see large_panel_grid.cuh: twice a notice each, and
+ * twice a row each and the diagonal's. */
+size_t board_bytes(int blocks, int element)
 {
-    return (2 * size_t(blocks) * PANEL_NOTICE + 255) / 256 * 256;
-}
-size_t row_bytes(int blocks, int element)
-{
-    return 2 * (size_t(blocks) + 1) * LARGE_PANEL_WIDTH * size_t(element);
+    size_t packets = size_t(element + 7) / 8 * LARGE_PANEL_WIDTH;
+    return 16 * 2 * (size_t(blocks) + (size_t(blocks) + 1) * packets);
 }
 
 cudaError_t launch_grid(const LargePanel &panel, const Card &card, cudaStream_t stream)
 {
     const PanelKernels &kernels = kernels_of(panel.precision);
     const Grid grid = grid_of(panel.m, card);
-    GridPanel g = {panel, grid.chunk, notice_bytes(grid.blocks), false};
+    GridPanel g = {panel, grid.chunk, false};
     void *parameters[] = {&g};
-    cudaError_t error = cudaMemsetAsync(panel.work, 0, g.notice_bytes, stream);
+    cudaError_t error =
+        cudaMemsetAsync(panel.work, 0, board_bytes(grid.blocks, kernels.element), stream);
     if (error != cudaSuccess)
         return error;
     if (grid.blocks > 1) {
@@ -173,7 +172,7 @@ size_t large_panel_workspace(enum bl_precision precision, int64_t m, const Card 
     int blocks = grid_of(m, card).blocks;
     if (blocks < card.processors)
         blocks = card.processors;
-    return notice_bytes(blocks) + row_bytes(blocks, kernels_of(precision).element);
+    return board_bytes(blocks, kernels_of(precision).element);
 }
 
 cudaError_t large_panel_launch(const LargePanel &panel, const Card &card,
