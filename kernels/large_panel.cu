@@ -168,7 +168,7 @@ int large_panel_width(enum bl_precision precision, int64_t m, const Card &card)
     return precision == BL_Z ? 16 : 32;
 }
 
-size_t large_panel_workspace(enum bl_precision precision, const Card &card)
+size_t large_panel_workspace(enum bl_precision precision, int64_t, const Card &card)
 {
     return board_bytes(card.processors, kernels_of(precision).element);
 }

@@ -216,7 +216,7 @@ struct Device {
 
     Device(int64_t m, int w, int64_t lda, int int_size, int64_t offset)
     {
-        size_t need = large_panel_workspace(Kind<T>::precision, card);
+        size_t need = large_panel_workspace(Kind<T>::precision, m, card);
         CUDA(cudaMalloc(&a, sizeof(T) * lda * w));
         CUDA(cudaMalloc(&pivots, 8 * w));
         CUDA(cudaMalloc(&work, need));
