@@ -50,13 +50,23 @@ __device__ __forceinline__ uint32_t remote(uint32_t own, int block)
     return x;
 }
 
-/* All threads of the cluster meet, at the start: the barriers, once published, are seen
- * after. */
-__device__ __forceinline__ void sync()
+/* All threads of the cluster meet: each comes, then waits for all. What they wrote before
+ * release() is seen after acquire(). */
+__device__ __forceinline__ void release()
 {
-    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
-                 "barrier.cluster.wait.acquire.aligned;" ::
-                     : "memory");
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void acquire()
+{
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+/* The first meeting: published barriers are seen after. */
+__device__ __forceinline__ void begin()
+{
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    acquire();
 }
 
 /* A barrier that a single arrival completes, once all announced bytes are there. */

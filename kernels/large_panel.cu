@@ -101,43 +101,42 @@ struct Grid {
     int64_t chunk;
 };
 
-Grid grid_of(int64_t m, const Card &card)
+/* The fewer blocks the faster they meet: a row a thread, where so many fit a block's
+ * shared memory; more where there would be more blocks than processors. */
+Grid grid_of(int64_t m, int64_t row_bytes, const Card &card)
 {
+    const int processors = card.cooperative ? card.processors : 1;
+    const int64_t least = (m + processors - 1) / processors,
+                  most = int64_t(card.shared_bytes - GRID_PANEL_STATIC) / row_bytes - 1;
     Grid grid;
-    grid.blocks = card.cooperative ? card.processors : 1;
-    grid.chunk = (m + grid.blocks - 1) / grid.blocks;
+    grid.chunk = most < GRID_PANEL_THREADS ? most : GRID_PANEL_THREADS;
+    if (grid.chunk < least)
+        grid.chunk = least;
     if (grid.chunk < LARGE_PANEL_WIDTH) /* block 0 owns the diagonal */
         grid.chunk = LARGE_PANEL_WIDTH;
     grid.blocks = int((m + grid.chunk - 1) / grid.chunk);
     return grid;
 }
 
-/* Of the work space, for what so many blocks announce; and for the rows they publish. */
-size_t notice_bytes(int blocks)
+/* What the blocks tell each other, see large_panel_grid.cuh: twice a notice each, and
+ * twice a row each and the diagonal's. */
+size_t board_bytes(int blocks, int element)
 {
-    return (2 * size_t(blocks) * PANEL_NOTICE + 255) / 256 * 256;
-}
-size_t row_bytes(int blocks, int element)
-{
-    return 2 * (size_t(blocks) + 1) * LARGE_PANEL_WIDTH * size_t(element);
+    size_t packets = size_t(element + 7) / 8 * LARGE_PANEL_WIDTH;
+    return 16 * 2 * (size_t(blocks) + (size_t(blocks) + 1) * packets);
 }
 
 cudaError_t launch_grid(const LargePanel &panel, const Card &card, cudaStream_t stream)
 {
     const PanelKernels &kernels = kernels_of(panel.precision);
-    const Grid grid = grid_of(panel.m, card);
-    GridPanel g = {panel, grid.chunk, notice_bytes(grid.blocks), false};
+    const Grid grid = grid_of(panel.m, int64_t(panel.w) * kernels.element, card);
+    GridPanel g = {panel, grid.chunk, false};
     void *parameters[] = {&g};
-    cudaError_t error = cudaMemsetAsync(panel.work, 0, g.notice_bytes, stream);
-    if (error != cudaSuccess)
-        return error;
-    if (grid.blocks > 1) {
-        cudaFuncAttributes attributes;
-        error = cudaFuncGetAttributes(&attributes, kernels.grid);
-        if (error != cudaSuccess)
-            return error;
-        size_t bytes = size_t(grid.chunk | 1) * panel.w * kernels.element;
-        size_t room = card.shared_bytes - attributes.sharedSizeBytes;
+    cudaError_t error =
+        cudaMemsetAsync(panel.work, 0, board_bytes(grid.blocks, kernels.element), stream);
+    if (error == cudaSuccess && grid.blocks > 1) {
+        const size_t bytes = size_t(grid.chunk | 1) * panel.w * kernels.element,
+                     room = card.shared_bytes - GRID_PANEL_STATIC;
         g.resident = bytes <= room;
         error = cudaFuncSetAttribute(
             kernels.grid, cudaFuncAttributeMaxDynamicSharedMemorySize, int(room));
@@ -151,6 +150,8 @@ cudaError_t launch_grid(const LargePanel &panel, const Card &card, cudaStream_t 
         /* Part of the card only (MPS): one block needs no other to be there. */
         (void)cudaGetLastError();
     }
+    if (error != cudaSuccess && error != cudaErrorCooperativeLaunchTooLarge)
+        return error;
     g.chunk = panel.m;
     g.resident = false;
     return cudaLaunchKernel(kernels.grid, dim3(1), dim3(GRID_PANEL_THREADS), parameters,
@@ -167,13 +168,9 @@ int large_panel_width(enum bl_precision precision, int64_t m, const Card &card)
     return precision == BL_Z ? 16 : 32;
 }
 
-size_t large_panel_workspace(enum bl_precision precision, int64_t m, const Card &card)
+size_t large_panel_workspace(enum bl_precision precision, int64_t, const Card &card)
 {
-    /* A lower panel can have more blocks, but never more than there are processors. */
-    int blocks = grid_of(m, card).blocks;
-    if (blocks < card.processors)
-        blocks = card.processors;
-    return notice_bytes(blocks) + row_bytes(blocks, kernels_of(precision).element);
+    return board_bytes(card.processors, kernels_of(precision).element);
 }
 
 cudaError_t large_panel_launch(const LargePanel &panel, const Card &card,

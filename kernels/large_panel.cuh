@@ -3,7 +3,8 @@
  * Instantiated by large_panel_{s,d,c,z}.cu, launched by large_panel.cu; code for sm_90
  * and up only. A block owns rows of the panel, a thread of its first warps R of them, in
  * registers from the one read to the one write; the last warp of a block is its postman.
- * No row moves: a row has a label, its position, and goes there when it is written.
+ * No row moves: a row has a label, its position. Finished columns are stored where their
+ * rows came from; at the end the few rows whose place is another go there.
  *
  * One exchange a column. Every block sends every block a letter with its best candidate
  * for the pivot of column j + 1 as soon as that column has taken the products of step j.
@@ -124,8 +125,11 @@ struct PanelSender {
 template <class T, int N, int R>
 struct PanelRows {
     PanelMail<T, N> &mail;
-    T *done; /* the next finished column, this thread's row 0; `height` elements each */
+    T *done, *column; /* the next finished column, this thread's row 0: in shared memory,
+                         `height` elements each, and in the matrix */
+    const int64_t lda;
     const int height, w;
+    bool finite = true; /* all that is stored */
     const PanelSender<PanelMail<T, N>> sender;
     const bool direct;       /* the warps send themselves */
     const int count, number; /* letters, and of a warp that sends its number */
@@ -133,9 +137,10 @@ struct PanelRows {
     int position[R];         /* -1: no row */
 
     __device__ __forceinline__ PanelRows(PanelMail<T, N> &m, T *finished, int threads,
-                                         int columns, int blocks)
-        : mail(m), done(finished + threadIdx.x), height(threads * R), w(columns),
-          sender(m, blocks), direct(is_direct(blocks, threads / 32)),
+                                         const LargePanel &g, int blocks)
+        : mail(m), done(finished + threadIdx.x), column((T *)g.a), lda(g.lda),
+          height(threads * R), w(g.w), sender(m, blocks),
+          direct(is_direct(blocks, threads / 32)),
           count(direct ? blocks * (threads / 32) : blocks),
           number(cluster::rank() * (threads / 32) + threadIdx.x / 32)
     {
@@ -173,8 +178,7 @@ struct PanelRows {
             next1 = choose(r == best, a[r][K + 2], next1);
             before = choose(r == best, l[r], before);
         }
-        const bool rare = !is_moderate<T>(high) || !has_moderate_parts(pivot) ||
-                          (Traits<T>::complex && is_one(s.factor));
+        const bool rare = high && !is_plain(high, pivot, s.factor);
         const bool mine = int(threadIdx.x) % 32 == best_lane(high, top, low, where);
         if (mine && rare)
             s = careful_scaling(pivot);
@@ -213,11 +217,11 @@ struct PanelRows {
             const bool below = position[r] > j;
             a[r][J + 1] = choose(below, sub(a[r][J + 1], mul(l[r], u1)), a[r][J + 1]);
             l[r] = choose(below, l[r], a[r][J]);
-            put(&done[r * (height / R)], l[r]);
         }
-        done += height;
-        if (j + 1 == w)
+        if (j + 1 == w) {
+            store(l);
             return;
+        }
         /* The products of step j - 1 that are still to come; here for two columns. */
         const T *rest = mail.rest[(J + 3) % 4] + j0;
         propose<J + 1>(
@@ -237,19 +241,36 @@ struct PanelRows {
                     a[r][J + 3] = choose(open, a3, a[r][J + 3]);
                 }
             });
+        store(l);
         if (j + 3 < w) {
             BL_UNROLL
             for (int r = 0; r < R; r++)
                 if (j > 0 && position[r] >= j) {
-                    update<J + 4, N / 2>(r, rest);
-                    if (j0 + N / 2 < w)
-                        update<N / 2, N>(r, rest);
+                    constexpr int HALF = N / 2 < J + 4 ? J + 4 : N / 2;
+                    update<J + 4, HALF>(r, rest);
+                    if (j0 + HALF < w)
+                        update<HALF, N>(r, rest);
                 }
             publish<J>(j0);
         }
         BL_UNROLL
         for (int r = 0; r < R; r++)
             last[r] = l[r];
+    }
+
+    /* A finished column: to where the rows were read from, for most are to stay there. */
+    __device__ __forceinline__ void store(const T (&l)[R])
+    {
+        BL_UNROLL
+        for (int r = 0; r < R; r++) {
+            put(&done[r * (height / R)], l[r]);
+            if (position[r] < 0)
+                continue;
+            put_anywhere(column + r * (height / R), l[r]);
+            finite = finite && is_finite(l[r]);
+        }
+        done += height;
+        column += lda;
     }
 
     /* Columns BEGIN .. END - 1 of row r take their products of the step before. */
@@ -262,7 +283,7 @@ struct PanelRows {
             fetch_four(rest + g, u);
             BL_UNROLL
             for (int k = 0; k < 4; k++)
-                if (g + k >= BEGIN)
+                if (g + k >= BEGIN && g + k < END)
                     a[r][g + k] = sub(a[r][g + k], mul(last[r], u[k]));
         }
     }
@@ -302,15 +323,15 @@ struct PanelRows {
     __device__ __forceinline__ void run(const LargePanel &g)
     {
         const int64_t first = int64_t(cluster::rank()) * height + threadIdx.x;
-        T *matrix = (T *)g.a;
+        column += first;
         BL_UNROLL
         for (int r = 0; r < R; r++) {
             const int64_t i = first + r * (height / R);
             position[r] = i < g.m ? int(i) : -1;
             last[r] = from_real<T>(0);
-            load_row(a[r], matrix + i, g.lda, w, i < g.m);
+            load_row(a[r], column + r * (height / R), lda, w, i < g.m);
         }
-        cluster::sync(); /* the barriers are there */
+        cluster::begin();
         propose<0>(0, last, [] {});
         for (int j0 = 0; j0 < w; j0 += PANEL_TURN) {
             step<0>(j0);
@@ -319,34 +340,21 @@ struct PanelRows {
             step<3>(j0);
             shift();
         }
-        write(g, first);
-    }
-
-    __device__ __forceinline__ void write(const LargePanel &g, int64_t first)
-    {
-        Finite<T> finite;
+        if (!finite)
+            *g.odd = 1;
+        __syncwarp();
+        cluster::release();
+        cluster::acquire(); /* all columns are stored */
         done -= w * height;
         BL_UNROLL
         for (int r = 0; r < R; r++) {
-            if (first + r * (height / R) >= g.m)
+            const int64_t i = first + r * (height / R);
+            if (position[r] < 0 || position[r] == i)
                 continue;
-            const T *from = done + r * (height / R);
-            T *to = (T *)g.a + position[r];
-            const bool whole = is_whole(to);
             _Pragma("unroll 8") for (int k = 0; k < w; k++)
-            {
-                T x = fetch(from);
-                finite.add(x, k);
-                if (whole)
-                    put(to, x);
-                else
-                    *to = x;
-                from += height;
-                to += g.lda;
-            }
+                put_anywhere((T *)g.a + position[r] + k * lda,
+                             fetch(&done[k * height + r * (height / R)]));
         }
-        if (!finite)
-            *g.odd = 1;
     }
 };
 
@@ -391,7 +399,7 @@ struct PanelPostman {
     __device__ __forceinline__ void run(const LargePanel &g)
     {
         const Pivots pivots = {g.pivots, g.int_size, 0};
-        cluster::sync();
+        cluster::begin();
         carry(0);
         for (int j = 0; j < w; j++) {
             cluster::wait(cluster::address(&mail.arrived[j % 2]), j / 2 % 2);
@@ -419,8 +427,16 @@ struct PanelPostman {
                             &mail.rest_arrived[j % PANEL_TURN]);
             }
         }
-        if (rank != 0)
-            return;
+        __syncwarp();
+        cluster::release();
+        if (rank == 0)
+            finish(g);
+        __syncwarp();
+        cluster::acquire();
+    }
+
+    __device__ __forceinline__ void finish(const LargePanel &g) const
+    {
         if (lane == 0 && zero && *g.info == 0)
             *g.info = zero;
         __syncwarp();
@@ -452,7 +468,7 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1) cluster_panel(const Large
         mail.rest[PANEL_TURN - 1][threadIdx.x] = from_real<T>(0);
     __syncthreads();
     if (int(threadIdx.x) < threads) {
-        PanelRows<T, N, R> rows(mail, (T *)finished, threads, g.w, cluster::blocks());
+        PanelRows<T, N, R> rows(mail, (T *)finished, threads, g, cluster::blocks());
         rows.run(g);
     } else {
         PanelPostman<T, N> postman(mail, blockDim.x, g.w);

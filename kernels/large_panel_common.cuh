@@ -39,6 +39,16 @@ BL_CALL T carefully_scaled(T x, T factor, int scaling)
     return scaling == SCALE_DIVIDE ? div(x, factor) : x;
 }
 
+/* Whether the quick reciprocal of a pivot with this image is right and all there is to
+ * do.
+ */
+template <class T>
+__device__ __forceinline__ bool is_plain(unsigned high, T pivot, T factor)
+{
+    return is_moderate<T>(high) && has_moderate_parts(pivot) &&
+           !(Traits<T>::complex && is_one(factor));
+}
+
 template <class T>
 __device__ __forceinline__ T scaled(T x, T factor, int scaling)
 {
@@ -68,12 +78,12 @@ __device__ __forceinline__ unsigned warp_max(unsigned x)
 }
 
 /* The lane with the greatest image, whose high part is `top`; of several, the smallest
- * position. */
+ * position. Any, where there is none. */
 __device__ __forceinline__ int best_lane(unsigned high, unsigned top, unsigned low,
                                          unsigned position)
 {
     unsigned mask = __ballot_sync(WARP, high == top);
-    if (mask & (mask - 1)) {
+    if (top && mask & (mask - 1)) {
         bool in = high == top;
         unsigned lowest = warp_max(in ? low : 0);
         in = in && low == lowest;
@@ -90,6 +100,24 @@ __device__ __forceinline__ T choose(bool yes, T x, T y)
         return {yes ? x.re : y.re, yes ? x.im : y.im};
     else
         return yes ? x : y;
+}
+
+template <class T>
+__device__ __forceinline__ bool is_finite(T x)
+{
+    if constexpr (Traits<T>::complex)
+        return fabs(x.re) < Real<T>(INFINITY) && fabs(x.im) < Real<T>(INFINITY);
+    else
+        return fabs(x) < T(INFINITY);
+}
+
+template <class T>
+__device__ __forceinline__ void put_anywhere(T *p, T x)
+{
+    if (is_whole(p))
+        put(p, x);
+    else
+        *p = x;
 }
 
 /* Compose the w interchanges (of row j with row pivot[j], one after the other) by tracing

@@ -18,40 +18,99 @@
 namespace bl
 {
 
-/* A block's candidate for the pivot of column j. Each word says j + 1 in its lower half,
- * so that who finds all three so has a whole notice; the row was published before. Two
- * notices a block, in turn: a block writes the one of column j + 2 when it has read all
- * those of j + 1, whose writers had read those of j. */
-struct Notice {
-    unsigned long long high, low, index;
+/* What blocks tell each other about column j: 12 bytes and j + 1, in one access of 16, so
+ * that who finds the number finds the rest. Each packet is there twice, in turn: a block
+ * writes that of column j + 2 when it has all notices of j + 1, whose writers had read
+ * what they needed of j. Zero before the launch. */
+struct Packet {
+    unsigned x[3], number;
 };
-static_assert(sizeof(Notice) == PANEL_NOTICE, "large_panel.cu makes room for them");
+static_assert(sizeof(Packet) == 16, "large_panel.cu makes room for them");
 
-/* In global memory. */
+__device__ __forceinline__ void send(Packet *to, Packet p)
+{
+    asm volatile("{\n"
+                 ".reg .b128 v;\n"
+                 ".reg .b64 low, high;\n"
+                 "mov.b64 low, {%1, %2};\n"
+                 "mov.b64 high, {%3, %4};\n"
+                 "mov.b128 v, {low, high};\n"
+                 "st.relaxed.gpu.global.b128 [%0], v;\n"
+                 "}" ::"l"(to),
+                 "r"(p.x[0]), "r"(p.x[1]), "r"(p.x[2]), "r"(p.number)
+                 : "memory");
+}
+
+__device__ __forceinline__ Packet look(const Packet *from)
+{
+    Packet p;
+    asm volatile("{\n"
+                 ".reg .b128 v;\n"
+                 ".reg .b64 low, high;\n"
+                 "ld.relaxed.gpu.global.b128 v, [%4];\n"
+                 "mov.b128 {low, high}, v;\n"
+                 "mov.b64 {%0, %1}, low;\n"
+                 "mov.b64 {%2, %3}, high;\n"
+                 "}"
+                 : "=r"(p.x[0]), "=r"(p.x[1]), "=r"(p.x[2]), "=r"(p.number)
+                 : "l"(from)
+                 : "memory");
+    return p;
+}
+
+/* An element takes one packet, or two. */
+template <class T>
+constexpr int PARTS = (sizeof(T) + 7) / 8;
+
+template <class T>
+__device__ __forceinline__ void send_element(Packet *to, T x, int j)
+{
+    unsigned raw[2 * PARTS<T>] = {};
+    memcpy(raw, &x, sizeof x);
+    BL_UNROLL
+    for (int i = 0; i < PARTS<T>; i++)
+        send(to + i, {{raw[2 * i], raw[2 * i + 1], 0}, unsigned(j + 1)});
+}
+
+template <class T>
+__device__ __forceinline__ T wait_for_element(const Packet *from, int j)
+{
+    unsigned raw[2 * PARTS<T>];
+    BL_UNROLL
+    for (int i = 0; i < PARTS<T>; i++) {
+        Packet p;
+        do
+            p = look(from + i);
+        while (p.number != unsigned(j + 1));
+        raw[2 * i] = p.x[0];
+        raw[2 * i + 1] = p.x[1];
+    }
+    T x;
+    memcpy(&x, raw, sizeof x);
+    return x;
+}
+
+/* Where the packets about column j are. */
 template <class T>
 struct PanelBoard {
-    Notice *notices; /* [2][blocks], zero before the launch */
-    T *diagonal;     /* [2][LARGE_PANEL_WIDTH] */
-    T *rows;         /* [2][blocks][LARGE_PANEL_WIDTH] */
+    Packet *packets;
+    int blocks;
+
+    __device__ __forceinline__ Packet *notice(int j, int block) const
+    {
+        return packets + j % 2 * blocks + block;
+    }
+    /* Of the row that a block offers; behind the blocks' the row on the diagonal. */
+    __device__ __forceinline__ Packet *row(int j, int block, int column) const
+    {
+        const int64_t row = 2 * block + j % 2;
+        return packets + 2 * blocks + (row * LARGE_PANEL_WIDTH + column) * PARTS<T>;
+    }
 };
 
-template <class T>
-__device__ __forceinline__ T read_through(const T *p)
-{
-    if constexpr (Traits<T>::complex)
-        return {__ldcg(&p->re), __ldcg(&p->im)};
-    else
-        return __ldcg(p);
-}
-
-__device__ __forceinline__ unsigned long long word(unsigned x, int j)
-{
-    return (unsigned long long)x << 32 | unsigned(j + 1);
-}
-
-/* What each warp of a block offers, and what the block offers. */
+/* A warp's candidate, and a block's. */
 struct Offer {
-    unsigned high, low, index; /* of the block's rows */
+    unsigned high, low, index; /* image; which of the block's rows */
 };
 
 /* The best of the warp's offers, for all lanes. */
@@ -62,64 +121,38 @@ __device__ __forceinline__ Offer best_offer(Offer x)
             __shfl_sync(WARP, x.index, lane)};
 }
 
-/* One column's exchange, by the first warp of a block. The row that was chosen, and where
- * its copy is. */
+/* By the first warp of a block: tell the others, and the best of all; `of` is the block
+ * whose it is. */
 template <class T>
-struct PanelExchange {
-    PanelBoard<T> board;
-    int64_t chunk;
-    int blocks;
-
-    struct Chosen {
-        int64_t row;
-        const T *copy;
-    };
-
-    __device__ __forceinline__ T *place(int j, int block) const
-    {
-        return board.rows + (int64_t(j % 2) * blocks + block) * LARGE_PANEL_WIDTH;
-    }
-
-    __device__ __forceinline__ Chosen meet(int j, Offer own) const
-    {
-        const int lane = threadIdx.x % 32;
-        Notice *notices = board.notices + j % 2 * blocks;
-        __threadfence(); /* what the lanes published */
-        __syncwarp();
-        if (lane == 0) {
-            volatile Notice *mine = &notices[blockIdx.x];
-            mine->high = word(own.high, j);
-            mine->low = word(own.low, j);
-            mine->index = word(own.index, j);
-        }
-        Offer best;
-        unsigned of; /* the block whose offer it is: of equal ones the first */
-        bool whole;
-        do {
-            best = {0, 0, 0};
-            of = ~0u;
-            whole = true;
-            _Pragma("unroll 4") for (int b = lane; b < blocks; b += 32)
-            {
-                volatile Notice *other = &notices[b];
-                unsigned long long h = other->high, l = other->low, i = other->index;
-                whole = whole && unsigned(h) == unsigned(j + 1) &&
-                        unsigned(l) == unsigned(j + 1) && unsigned(i) == unsigned(j + 1);
-                Offer x = {unsigned(h >> 32), unsigned(l >> 32), unsigned(i >> 32)};
-                if (x.high > best.high || (x.high == best.high && x.low > best.low)) {
-                    best = x;
-                    of = unsigned(b);
-                }
+__device__ __forceinline__ Offer best_of_all(const PanelBoard<T> &board, int j, Offer own,
+                                             int &of)
+{
+    const int lane = threadIdx.x % 32;
+    if (lane == 0)
+        send(board.notice(j, blockIdx.x),
+             {{own.high, own.low, own.index}, unsigned(j + 1)});
+    Offer best;
+    unsigned where; /* of equal ones the first */
+    bool whole;
+    do {
+        best = {0, 0, 0};
+        where = ~0u;
+        whole = true;
+        _Pragma("unroll 5") for (int b = lane; b < board.blocks; b += 32)
+        {
+            Packet p = look(board.notice(j, b));
+            whole = whole && p.number == unsigned(j + 1);
+            if (p.x[0] > best.high || (p.x[0] == best.high && p.x[1] > best.low)) {
+                best = {p.x[0], p.x[1], p.x[2]};
+                where = unsigned(b);
             }
-        } while (!whole);
-        __syncwarp();
-        int from = best_lane(best.high, warp_max(best.high), best.low, of);
-        of = __shfl_sync(WARP, of, from);
-        unsigned index = __shfl_sync(WARP, best.index, from);
-        __threadfence(); /* and now the copies */
-        return {int64_t(of) * chunk + index, place(j, int(of))};
-    }
-};
+        }
+    } while (!whole);
+    __syncwarp();
+    const int from = best_lane(best.high, warp_max(best.high), best.low, where);
+    of = int(__shfl_sync(WARP, where, from));
+    return {0, 0, __shfl_sync(WARP, best.index, from)};
+}
 
 template <class T>
 __global__ void __launch_bounds__(GRID_PANEL_THREADS) grid_panel(const GridPanel x)
@@ -133,12 +166,7 @@ __global__ void __launch_bounds__(GRID_PANEL_THREADS) grid_panel(const GridPanel
     const LargePanel &g = x.panel;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, w = g.w;
     const int64_t first = blockIdx.x * x.chunk, count = least(x.chunk, g.m - first);
-    PanelExchange<T> exchange;
-    exchange.chunk = x.chunk;
-    exchange.blocks = gridDim.x;
-    exchange.board.notices = (Notice *)g.work;
-    exchange.board.diagonal = (T *)((char *)g.work + x.notice_bytes);
-    exchange.board.rows = exchange.board.diagonal + 2 * W;
+    const PanelBoard<T> board = {(Packet *)g.work, int(gridDim.x)};
     T *const own = (T *)g.a + first;
     T *rows = own;
     int64_t ld = g.lda;
@@ -181,41 +209,48 @@ __global__ void __launch_bounds__(GRID_PANEL_THREADS) grid_panel(const GridPanel
         if (lane < GRID_PANEL_THREADS / 32)
             mine = offers[lane];
         mine = best_offer(mine);
-        T *const diagonal = exchange.board.diagonal + j % 2 * W;
-        if (lane < w && mine.high)
-            exchange.place(j, blockIdx.x)[lane] = rows[mine.index + lane * ld];
-        if (lane < w && blockIdx.x == 0)
-            diagonal[lane] = rows[j + lane * ld];
-        const auto best = exchange.meet(j, mine);
-        T y = from_real<T>(0);
         if (lane < w) {
-            y = read_through(&best.copy[lane]);
-            if (best.row != j && first <= best.row && best.row < first + count)
-                rows[best.row - first + lane * ld] = read_through(&diagonal[lane]);
+            if (mine.high)
+                send_element(board.row(j, blockIdx.x, lane), rows[mine.index + lane * ld],
+                             j);
+            if (blockIdx.x == 0)
+                send_element(board.row(j, board.blocks, lane), rows[j + lane * ld], j);
         }
+        int of;
+        const unsigned index = best_of_all(board, j, mine, of).index;
+        const int64_t p = of * x.chunk + index;
+        T y = from_real<T>(0);
+        if (lane < w)
+            y = wait_for_element<T>(board.row(j, of, lane), j);
         chosen[lane] = y;
         __syncwarp();
-        ScalingOf<T> s = careful_scaling(chosen[j]);
+        const T best = chosen[j];
+        ScalingOf<T> s = {quick_reciprocal(best), SCALE_MULTIPLY};
+        if (!is_plain(high_image(abs1(best)), best, s.factor))
+            s = careful_scaling(best);
         if (lane > j)
-            _Pragma("unroll 4") for (int k = 0; k < j; k++) y =
+            _Pragma("unroll 8") for (int k = 0; k < j; k++) y =
                 sub(y, mul(chosen[k], top[k][lane]));
         top[j][lane] = y;
         if (lane == 0) {
-            pivot[j] = best.row;
+            pivot[j] = p;
             scale = s;
         }
         if (s.scaling == SCALE_ZERO && zero == 0)
             zero = g.offset + j + 1;
+        if (of == int(blockIdx.x) && p != j && lane < w)
+            rows[index + lane * ld] =
+                wait_for_element<T>(board.row(j, board.blocks, lane), j);
     }
     __syncthreads();
-    Finite<T> finite;
+    bool finite = true;
     for (int64_t i = threadIdx.x; i < count; i += GRID_PANEL_THREADS) {
         const bool above = first + i < w;
         for (int k = 0; k < w; k++) {
             T y = above       ? top[first + i][k]
                   : k + 1 < w ? rows[i + k * ld]
                               : scaled(rows[i + k * ld], scale.factor, scale.scaling);
-            finite.add(y, k);
+            finite = finite && is_finite(y);
             if (x.resident || above || k + 1 == w)
                 own[i + k * g.lda] = y;
         }

@@ -11,8 +11,8 @@ constexpr int PANEL_WARPS =
     16; /* of a cluster's block at most, the postman not counted */
 constexpr int PANEL_BLOCKS = 16; /* of a cluster at most */
 constexpr int PANEL_KERNELS = 4;
-constexpr size_t PANEL_NOTICE = 24; /* bytes, see large_panel_grid.cuh */
 constexpr int GRID_PANEL_THREADS = 512;
+constexpr int GRID_PANEL_STATIC = 20 << 10; /* bytes of shared memory kept free */
 
 /* A kernel of large_panel.cuh. */
 struct PanelKernel {
@@ -31,9 +31,8 @@ struct PanelKernels {
 /* What the kernel of large_panel_grid.cuh is told. */
 struct GridPanel {
     LargePanel panel;
-    int64_t chunk;       /* rows a block */
-    size_t notice_bytes; /* of panel.work, before the rows that the blocks publish */
-    bool resident;       /* whether a block's rows fit its shared memory */
+    int64_t chunk; /* rows a block */
+    bool resident; /* whether a block's rows fit its shared memory */
 };
 
 const PanelKernels &panel_kernels_s();
