@@ -53,10 +53,6 @@ const MidKernel *on_chip(enum bl_precision precision, int m, int n, const Card &
 
 const MidKernel *on_chip(const struct bl_job *job, const Card &card)
 {
-#ifdef BL_MOST
-    if (job->m > BL_MOST && job->n > BL_MOST)
-        return nullptr;
-#endif
     return on_chip(job->precision, int(job->m), int(job->n), card);
 }
 

@@ -327,11 +327,8 @@ constexpr int STRIP_THREADS = 256, DEPTH = 16; /* columns of L in shared memory 
 template <class T> /* four rows one below the other lie in different banks */
 constexpr int STRIP_STRIDE = NB + 64 / int(sizeof(T));
 
-#ifndef BL_SB
-#    define BL_SB(T) (sizeof(T) == 16 ? 2 : 3)
-#endif
-template <class T>
-constexpr int STRIP_BLOCKS = BL_SB(T);
+template <class T> /* a multiprocessor; the fastest on an H100 */
+constexpr int STRIP_BLOCKS = Traits<T>::complex ? 2 : 3;
 
 /* A block: 64 columns to the right of a panel: its moves, U by the panel's corner, then
  * tiles of 64 rows, to the last. A thread: 4 x 4 of a tile, rows 16 apart. */
