@@ -42,11 +42,12 @@ __host__ __device__ constexpr int64_t triangle_elements(int64_t n)
     return (n * (n + 1) / 2 + UNIT - 1) / UNIT * UNIT;
 }
 
-/* Bytes of shared memory for order n: the triangle by columns, and the panel's rows. */
+/* Bytes of shared memory for order n: the triangle by columns, and the rows of a panel,
+ * with some behind the last that are read where they are of no use. */
 template <class T>
 int64_t mid_cholesky_bytes(int64_t n)
 {
-    return (triangle_elements<T>(n) + n * ROW_PITCH<T>)*int64_t(sizeof(T));
+    return (triangle_elements<T>(n) + (n + WIDTH) * ROW_PITCH<T>)*int64_t(sizeof(T));
 }
 
 template <class T>
