@@ -34,50 +34,59 @@ struct alignas(sizeof(T)) Cell {
     T x;
 };
 
-/* Where an address allows. Written out for the device: as a structure, what many of them
- * are loaded into would not stay in registers. */
-template <bool WHOLE, class R>
-BL_HD R read(const R *p)
-{
-    return *p;
-}
-
-template <bool WHOLE, class R>
-BL_HD Complex<R> read(const Complex<R> *p)
-{
-#ifdef __CUDACC__
-    if constexpr (WHOLE && sizeof(R) == 4) {
-        float2 v = *(const float2 *)p;
-        return {v.x, v.y};
-    } else if constexpr (WHOLE) {
-        double2 v = *(const double2 *)p;
-        return {v.x, v.y};
-    }
-#endif
-    return {p->re, p->im};
-}
-
-/* An array of structures would not stay in registers either. */
-template <class R>
-BL_HD void to_parts(R x, R (&p)[1])
-{
-    p[0] = x;
-}
-
-template <class R>
-BL_HD void to_parts(Complex<R> x, R (&p)[2])
-{
-    p[0] = x.re;
-    p[1] = x.im;
-}
-
 template <class T>
-BL_HD T from_parts(const Real<T> *p)
+BL_HD bool is_whole(const T *p)
 {
-    if constexpr (Traits<T>::complex)
-        return {p[0], p[1]};
+    return !Traits<T>::complex || (uintptr_t)p % sizeof(T) == 0;
+}
+
+/* A piece of global memory to shared memory, past the registers; arrived() waits for all
+ * that this thread has asked for. Older cards take the usual way. */
+template <class V>
+BL_HD void bring(V *to, const V *from)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(
+                     unsigned(__cvta_generic_to_shared(to))),
+                 "l"(from), "n"(sizeof(V))
+                 : "memory");
+#else
+    *to = *from;
+#endif
+}
+
+BL_HD void arrived()
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+template <class R>
+BL_HD void bring(Cell<R> *to, const R *from, bool)
+{
+    bring(&to->x, from);
+}
+
+template <class R>
+BL_HD void bring(Cell<Complex<R>> *to, const Complex<R> *from, bool whole)
+{
+    if (whole) {
+        bring(to, (const Cell<Complex<R>> *)from);
+    } else {
+        bring(&to->x.re, &from->re);
+        bring(&to->x.im, &from->im);
+    }
+}
+
+/* A cell to global memory, in one access where the address allows. */
+template <class T>
+BL_HD void send(T *to, T x, bool whole)
+{
+    if (Traits<T>::complex && whole)
+        ((Cell<T> *)to)->x = x;
     else
-        return p[0];
+        *to = x;
 }
 
 /* f(B), ..., f(E - 1), where the number is a constant expression. The compiler unrolls
@@ -125,6 +134,81 @@ BL_HD double inverse_of(double x)
 #else
     return 1 / x;
 #endif
+}
+
+/* Pivots between these have roots and reciprocals by quick_root(), and elements that are
+ * 0 or not below LEAST quotients by quick_quotient(): nothing on the way is too large or
+ * loses bits to gradual underflow. */
+template <class R>
+struct Quick;
+template <>
+struct Quick<float> {
+    static constexpr float LEAST = 0x1p-60f, MOST = 0x1p60f;
+};
+template <>
+struct Quick<double> {
+    static constexpr double LEAST = 0x1p-400, MOST = 0x1p400;
+};
+
+/* r := sqrt(d) and 1 / r, both correctly rounded, without the intrinsics' look for special
+ * cases: a seed for 1 / sqrt(d), made better until it serves both. False: the reciprocal
+ * may be wrong, since no approximation of it helps where all bits of r are set. */
+BL_HD bool quick_root(float d, float &r, float &inverse)
+{
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(d));
+    const float first = __fmul_rn(d, y);
+    r = fmaf(fmaf(-first, first, d), __fmul_rn(y, 0.5f), first);
+    y = fmaf(y, fmaf(-r, y, 1.0f), y);
+    inverse = fmaf(y, fmaf(-r, y, 1.0f), y);
+    return (__float_as_uint(r) & 0x7fffffu) != 0x7fffffu;
+#else
+    r = sqrtf(d);
+    inverse = 1 / r;
+    return true;
+#endif
+}
+
+BL_HD bool quick_root(double d, double &r, double &inverse)
+{
+#ifdef __CUDA_ARCH__
+    double y;
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
+    /* The lower word makes the seed a little better. */
+    y = __hiloint2double(__double2hiint(y), __double2hiint(d) - 0x03500000);
+    const double e = fma(d, -__dmul_rn(y, y), 1.0);
+    y = fma(fma(e, 0.375, 0.5), __dmul_rn(y, e), y);
+    const double first = __dmul_rn(d, y);
+    r = fma(fma(-first, first, d), __dmul_rn(y, 0.5), first);
+    y = fma(y, fma(-r, y, 1.0), y);
+    inverse = fma(y, fma(-r, y, 1.0), y);
+    return __double2loint(r) != -1;
+#else
+    r = sqrt(d);
+    inverse = 1 / r;
+    return true;
+#endif
+}
+
+/* x / d, given 1 / d correctly rounded. */
+template <class R>
+BL_HD R quick_quotient(R x, R d, R inverse)
+{
+#ifdef __CUDA_ARCH__
+    R q = mul(x, inverse);
+    return fma(fma(-d, q, x), inverse, q);
+#else
+    (void)inverse;
+    return x / d;
+#endif
+}
+
+/* Not inlined: rare, and long. */
+template <class R>
+BL_CALL R careful_quotient(R x, R d)
+{
+    return div(x, d);
 }
 
 /* c + a b, rounded once on the device: where bits are not promised. */
@@ -222,14 +306,13 @@ struct TinyCholesky {
         GROUPS == 1 ? N * (N + 1) / 2
                     : N * (N + 1) / 2 + (G + 32 - N * (N + 1) / 2 % 32) % 32;
     using R = Real<T>;
-    static constexpr int WORDS = sizeof(T) / sizeof(R);
 
     int t;            /* the lane in its group */
     int group;        /* the group in its warp */
     Cell<T> *packed;  /* the group's triangle */
     unsigned taken;   /* bit p: position p holds a row */
     int info = 0;     /* 1 + the first position where the matrix is not definite */
-    bool odd = false; /* L met NaN or Inf: netlib's result can be another */
+    bool odd = false; /* it met NaN or Inf: netlib's result can be another */
 
     BL_HD TinyCholesky(int lane, Cell<T> *warp_packed)
         : t(lane % G), group(lane / G), packed(warp_packed + lane / G * PITCH)
@@ -321,256 +404,343 @@ struct TinyCholesky {
         }
     }
 
-    /* Memory is read and written with a row a lane, whichever the triangle. */
-    static BL_HD bool inside(bool upper, int i, int j)
-    {
-        return i < N && (upper ? i <= j : i >= j);
-    }
-    /* No lane of the slot has anything of column j, known beforehand. */
-    static BL_HD constexpr bool outside(bool upper, int s, int j)
-    {
-        return upper ? G * s > j : G * (s + 1) <= j;
-    }
-
-    template <bool UP, bool WHOLE>
-    BL_HD void fetch_all(const T *a, int64_t lda)
-    {
-        R x[SLOTS][N][WORDS];
-        int row[SLOTS];
-        BL_UNROLL
-        for (int s = 0; s < SLOTS; s++)
-            row[s] = row_at(position(s) % 32);
-        BL_UNROLL
-        for (int j = 0; j < N; j++) {
-            const T *column = a + row_at(j) * lda;
-            BL_UNROLL
-            for (int s = 0; s < SLOTS; s++) {
-                if (outside(UP, s, j))
-                    continue;
-                int i = position(s);
-                T y = from_real<T>(i == j ? 1 : 0);
-                if (inside(UP, i, j) && holds(i) && holds(j))
-                    y = read<WHOLE>(column + row[s]);
-                to_parts(y, x[s][j]);
-            }
-        }
-        BL_UNROLL
-        for (int j = 0; j < N; j++)
-            BL_UNROLL
-        for (int s = 0; s < SLOTS; s++) {
-            int i = position(s);
-            if (!outside(UP, s, j) && inside(UP, i, j))
-                packed[UP ? at(j, i) : at(i, j)].x = from_parts<T>(x[s][j]);
-        }
-    }
-
-    template <bool UP, bool WHOLE>
-    BL_HD void put_all(T *a, int64_t lda) const
-    {
-        int row[SLOTS];
-        BL_UNROLL
-        for (int s = 0; s < SLOTS; s++)
-            row[s] = row_at(position(s) % 32);
-        BL_UNROLL
-        for (int j = 0; j < N; j++) {
-            T *column = a + row_at(j) * lda;
-            BL_UNROLL
-            for (int s = 0; s < SLOTS; s++) {
-                int i = position(s);
-                if (outside(UP, s, j) || !inside(UP, i, j) || !holds(i) || !holds(j))
-                    continue;
-                T x = packed[UP ? at(j, i) : at(i, j)].x;
-                T *p = column + row[s];
-                if (WHOLE)
-                    ((Cell<T> *)p)->x = x;
-                else
-                    *p = x;
-            }
-        }
-    }
-
-    static BL_HD bool is_whole(const T *p)
-    {
-        return !Traits<T>::complex || (uintptr_t)p % sizeof(T) == 0;
-    }
-
-    /* The triangle to shared memory. The caller meets, before and after. */
+    /* The triangle to shared memory, a row a lane whichever it is; what no row and column
+     * is held for becomes that of the unit matrix. The caller meets, before and after. */
     template <bool UP>
     BL_HD void fetch(const T *a, int64_t lda)
     {
-        if (!Traits<T>::complex || is_whole(a))
-            fetch_all<UP, true>(a, lda);
-        else
-            fetch_all<UP, !Traits<T>::complex>(a, lda);
+        const bool whole = is_whole(a);
+        each<0, SLOTS>([&](auto slot) {
+            constexpr int BEGIN = UP ? G * slot() : 0;
+            constexpr int END = UP ? N : least(N, G * (slot() + 1));
+            const int i = position(slot());
+            const T *from = a + row_at(i) + row_at(BEGIN) * lda;
+            Cell<T> *to = packed + (UP ? at(BEGIN, i) : at(i, 0));
+            const bool row = i < N && holds(i);
+            BL_UNROLL_BY_FOUR
+            for (int j = BEGIN; j < END; j++) {
+                const bool column = holds(j);
+                if (i < N && (UP ? i <= j : i >= j)) {
+                    if (row && column)
+                        bring(to, from, whole);
+                    else
+                        to->x = from_real<T>(i == j ? 1 : 0);
+                }
+                from += column ? lda : 0;
+                to += UP ? j + 1 : 1;
+            }
+        });
+        arrived();
     }
 
     /* And back. The caller has met. */
     template <bool UP>
     BL_HD void put(T *a, int64_t lda) const
     {
-        if (!Traits<T>::complex || is_whole(a))
-            put_all<UP, true>(a, lda);
-        else
-            put_all<UP, !Traits<T>::complex>(a, lda);
-    }
-
-    /* ---- factorisation: x[s][k] is L(position(s), k) or U(k, position(s)) ---- */
-
-    using Rows = R[SLOTS][N][WORDS];
-
-    /* Positions F .. E-1 hold a row. */
-    template <int F, int E>
-    BL_HD bool any() const
-    {
-        return taken >> F & ((2u << (E - F - 1)) - 1);
-    }
-
-    /* Columns M .. E-1 are this lane's in slot s. */
-    template <int M, int E>
-    BL_HD bool owns(int s) const
-    {
-        int p = position(s);
-        return G * (s + 1) > M && G * s < E && (G * s >= M || p >= M) &&
-               (G * (s + 1) <= E || p < E);
-    }
-
-    /* U, rows and columns M .. E-1: the sum of the products from the left half is formed
-     * from zero, and the element waits. Its negative, rather, so that all products are
-     * subtracted. FRESH: it waits there already. */
-    template <int M, int E, bool FRESH>
-    BL_HD void put_aside(Rows &x)
-    {
-        each<M / G, (E + G - 1) / G>([&](auto slot) {
-            constexpr int s = slot();
-            if (owns<M, E>(s))
-                each<M, least(E, G * (s + 1))>([&](auto row) {
-                    constexpr int i = row();
-                    if (!FRESH && position(s) >= i)
-                        packed[at(position(s), i)].x = from_parts<T>(x[s][i]);
-                    to_parts(from_real<T>(0), x[s][i]);
-                });
-        });
-    }
-
-    template <int M, int E>
-    BL_HD void take_back(Rows &x)
-    {
-        each<M / G, (E + G - 1) / G>([&](auto slot) {
-            constexpr int s = slot();
-            const int p = position(s);
-            if (owns<M, E>(s))
-                each<M, least(E, G * (s + 1))>([&](auto row) {
-                    constexpr int i = row();
-                    if (p < i)
-                        return;
-                    T c = packed[at(p, i)].x, sum = from_parts<T>(x[s][i]);
-                    if (p == i)
-                        to_parts(from_real<T>(add(real(c), real(sum))), x[s][i]);
-                    else
-                        to_parts(add(times_one(c), times_one(sum)), x[s][i]);
-                });
-        });
-    }
-
-    /* What xTRSM begins with, rows F .. M-1, columns M .. E-1. */
-    template <int F, int M, int E>
-    BL_HD void begin_solve(Rows &x)
-    {
-        each<M / G, (E + G - 1) / G>([&](auto slot) {
-            constexpr int s = slot();
-            if (owns<M, E>(s))
-                each<F, M>([&](auto row) {
-                    constexpr int i = row();
-                    to_parts(times_one(from_parts<T>(x[s][i])), x[s][i]);
-                });
-        });
-    }
-
-    /* Column K of L (row K of U), and what it takes from all that follow. */
-    template <int K>
-    BL_HD void step(Rows &x)
-    {
-        constexpr int OWN = K / G;
-        R d = from_lane(x[OWN][K][0], group * G + K % G);
-        /* A free position changes nothing: all that it multiplies is zero. */
-        const bool held = holds(K) && info == 0, good = held && d > 0;
-        if (held && !(UPPER ? good : good && is_finite(d))) {
-            info = K + 1;
-            odd = !UPPER && !is_finite(d);
-        }
-        const R r = root(d), inverse = UPPER || !good ? R(0) : inverse_of(r);
-        BL_UNROLL
-        for (int s = OWN; s < SLOTS; s++) {
-            const int p = position(s);
-            T v = from_parts<T>(x[s][K]);
-            if (!UPPER)
-                v = mul(from_real<T>(inverse), v);
-            else if (good)
-                v = over_real(v, r);
-            else
-                v = from_real<T>(0);
-            if (s == OWN && p == K)
-                v = from_real<T>(good ? r : d);
-            to_parts(v, x[s][K]);
-            if ((s > OWN || p >= K) && (G * (s + 1) <= N || p < N))
-                packed[at(p, K)].x = v;
-        }
-        meet();
-        /* For each column the slots from its own on: written for constant bounds. */
-        BL_UNROLL
-        for (int j = K + 1; j < N; j++) {
-            const T l = conj(packed[at(j, K)].x);
-            BL_UNROLL
-            for (int s = OWN; s < SLOTS; s++)
-                if (s >= j / G)
-                    to_parts(sub(from_parts<T>(x[s][j]), mul(l, from_parts<T>(x[s][K]))),
-                             x[s][j]);
-        }
-    }
-
-    /* Rows and columns F .. E-1, by halves as xPOTRF2. */
-    template <int F, int E>
-    BL_HD void node(Rows &x)
-    {
-        if constexpr (E - F == 1) {
-            if (anywhere(holds(F)))
-                step<F>(x);
-        } else {
-            constexpr int M = F + (E - F) / 2;
-            const bool halves = UPPER && any<F, M>();
-            if constexpr (UPPER) {
-                if (Traits<T>::complex && halves)
-                    begin_solve<F, M, E>(x);
-                if (halves)
-                    put_aside<M, E, F == 0>(x);
+        const bool whole = is_whole(a);
+        each<0, SLOTS>([&](auto slot) {
+            constexpr int BEGIN = UP ? G * slot() : 0;
+            constexpr int END = UP ? N : least(N, G * (slot() + 1));
+            const int i = position(slot());
+            T *to = a + row_at(i) + row_at(BEGIN) * lda;
+            const Cell<T> *from = packed + (UP ? at(BEGIN, i) : at(i, 0));
+            const bool row = i < N && holds(i);
+            BL_UNROLL_BY_FOUR
+            for (int j = BEGIN; j < END; j++) {
+                const bool column = holds(j);
+                if (row && column && (UP ? i <= j : i >= j))
+                    send(to, from->x, whole);
+                to += column ? lda : 0;
+                from += UP ? j + 1 : 1;
             }
-            node<F, M>(x);
-            if constexpr (UPPER)
-                if (halves)
-                    take_back<M, E>(x);
-            node<M, E>(x);
+        });
+    }
+
+    /* ---- factorisation ----
+     * A leaf is what the halves of the tree have come to when they have WIDE positions: so
+     * many columns of L (rows of U) are finished at a time. All they get from those before
+     * is subtracted in registers, where a lane has the leaf's part of its rows (columns of
+     * U), c[s][w] = L(position(s), begin + w); the leaf's own triangle is factored by
+     * every lane for itself. Below, L stands for U' too. */
+
+    static constexpr int WIDE = UPPER && N == 24 ? 3 : 4;
+    static constexpr int LEAVES = N / WIDE;
+
+    /* A lane's rows from slot FIRST on, where the leaf's columns begin. */
+    template <int FIRST>
+    struct Leaf {
+        static constexpr int LIVE = SLOTS - FIRST;
+        int begin;
+        const Cell<T> *own[LIVE];
+        const Cell<T> *row[WIDE]; /* the leaf's rows of L */
+        T c[LIVE][WIDE];
+        T d[WIDE][WIDE]; /* its triangle */
+    };
+
+    /* c -= the products with columns from .. to - 1, one after the other. */
+    template <int FIRST>
+    static BL_HD void subtract(Leaf<FIRST> &leaf, int from, int to)
+    {
+        BL_ROLLED
+        for (int k = from; k < to; k += WIDE)
+            BL_UNROLL
+        for (int i = 0; i < WIDE; i++) {
+            T x[Leaf<FIRST>::LIVE];
+            BL_UNROLL
+            for (int s = 0; s < leaf.LIVE; s++)
+                x[s] = leaf.own[s][k + i].x;
+            BL_UNROLL
+            for (int w = 0; w < WIDE; w++) {
+                const T l = conj(leaf.row[w][k + i].x);
+                BL_UNROLL
+                for (int s = 0; s < leaf.LIVE; s++)
+                    leaf.c[s][w] = sub(leaf.c[s][w], mul(l, x[s]));
+            }
         }
     }
 
-    /* The triangle in shared memory becomes its factor. After a position that is not
-     * definite nothing changes any more. Meets before its end: the caller may read. */
+    /* The same for U, from the first column to the leaf's. What a left half gives to the
+     * right half is a sum of its own, from zero, for the elements within the node; those
+     * beyond it are part of a solution and take product after product. */
+    template <int FIRST>
+    BL_HD void subtract_by_halves(Leaf<FIRST> &leaf) const
+    {
+        int from = 0;
+        BL_ROLLED
+        for (int half = N / 2; half >= WIDE; half /= 2) {
+            const int middle = from + half, end = middle + half;
+            if (leaf.begin < middle)
+                continue;
+            T kept[Leaf<FIRST>::LIVE][WIDE];
+            BL_UNROLL
+            for (int s = 0; s < leaf.LIVE; s++)
+                BL_UNROLL
+            for (int w = 0; w < WIDE; w++) {
+                kept[s][w] = leaf.c[s][w];
+                if (position(FIRST + s) < end)
+                    leaf.c[s][w] = from_real<T>(0);
+            }
+            subtract(leaf, from, middle);
+            BL_UNROLL
+            for (int s = 0; s < leaf.LIVE; s++)
+                BL_UNROLL
+            for (int w = 0; w < WIDE; w++)
+                if (position(FIRST + s) < end)
+                    leaf.c[s][w] = add(kept[s][w], leaf.c[s][w]);
+            from = middle;
+        }
+    }
+
+    /* x over the root of a pivot, or times its reciprocal. */
+    static BL_HD R over(R x, R root, R inverse, bool &fine)
+    {
+        fine &= !((fabs(x) < Quick<R>::LEAST) & (x != 0)); /* no branches */
+        return quick_quotient(x, root, inverse);
+    }
+
+    static BL_HD Complex<R> over(Complex<R> x, R root, R inverse, bool &fine)
+    {
+        return {over(x.re, root, inverse, fine), over(x.im, root, inverse, fine)};
+    }
+
+    static BL_HD T scaled(T x, R root, R inverse, bool &fine)
+    {
+        if constexpr (UPPER)
+            return over(x, root, inverse, fine);
+        else
+            return mul(from_real<T>(inverse), x);
+    }
+
+    /* U: columns k and j of a leaf are in different halves of four. Its triangle gets a
+     * sum there; a sum of one product, as with two or three, is not another number. */
+    static BL_HD constexpr bool parted(int k, int j)
+    {
+        return UPPER && WIDE == 4 && k < 2 && j >= 2;
+    }
+
+    /* Factor the leaf's triangle, of which the lane has a copy, and solve with it for the
+     * lane's rows: y. False: there was something that only finish_carefully() can do. */
+    template <int FIRST>
+    static BL_HD bool finish(Leaf<FIRST> &leaf, T (&y)[SLOTS - FIRST][WIDE])
+    {
+        T(&d)[WIDE][WIDE] = leaf.d;
+        T sum[WIDE][WIDE];
+        R r[WIDE], inverse[WIDE];
+        bool fine = true;
+        BL_UNROLL
+        for (int k = 0; k < WIDE; k++) {
+            const R pivot = real(d[k][k]);
+            fine &= (pivot >= Quick<R>::LEAST) & (pivot <= Quick<R>::MOST);
+            fine &= quick_root(pivot, r[k], inverse[k]);
+            d[k][k] = from_real<T>(r[k]);
+            BL_UNROLL
+            for (int i = k + 1; i < WIDE; i++)
+                d[i][k] = scaled(d[i][k], r[k], inverse[k], fine);
+            BL_UNROLL
+            for (int i = k + 1; i < WIDE; i++)
+                BL_UNROLL
+            for (int j = k + 1; j <= i; j++) {
+                const T p = mul(conj(d[j][k]), d[i][k]);
+                if (!parted(k, j)) {
+                    d[i][j] = sub(d[i][j], p);
+                } else if (k == 0) {
+                    sum[i][j] = negative(p);
+                } else {
+                    sum[i][j] = sub(sum[i][j], p);
+                    d[i][j] = add(d[i][j], sum[i][j]);
+                }
+            }
+        }
+        if (leaf.begin + WIDE < N)
+            BL_UNROLL
+        for (int w = 0; w < WIDE; w++)
+            BL_UNROLL
+        for (int s = 0; s < leaf.LIVE; s++) {
+            y[s][w] = leaf.c[s][w];
+            BL_UNROLL
+            for (int k = 0; k < w; k++)
+                y[s][w] = sub(y[s][w], mul(conj(d[w][k]), y[s][k]));
+            y[s][w] = scaled(y[s][w], r[w], inverse[w], fine);
+        }
+        return fine;
+    }
+
+    /* The same in shared memory, for any numbers. INFO, below 0 if the matrix is odd. Not
+     * inlined: what is rare shall neither cost the others registers nor be in their way
+     * in the instruction cache. */
+    static BL_CALL int finish_carefully(TinyCholesky m, int begin)
+    {
+        Cell<T> *packed = m.packed;
+        BL_ROLLED
+        for (int k = begin; k < begin + WIDE; k++) {
+            const R pivot = real(packed[at(k, k)].x);
+            const bool good = pivot > 0 && is_finite(pivot);
+            if (m.info == 0 && !good)
+                m.info = is_finite(pivot) ? k + 1 : -k - 1;
+            const R r = good ? root(pivot) : R(1);
+            const T inverse = from_real<T>(inverse_of(r));
+            meet();
+            BL_ROLLED
+            for (int i = m.t; i < N; i += G) {
+                Cell<T> &c = packed[at(i, k)];
+                if (i == k)
+                    c.x = from_real<T>(r);
+                else if (i > k)
+                    c.x = UPPER ? over_real(c.x, r) : mul(inverse, c.x);
+            }
+            meet();
+            BL_ROLLED
+            for (int i = m.t; i < N; i += G)
+                BL_ROLLED
+            for (int j = k + 1; j < begin + WIDE && j <= i; j++) {
+                T c = packed[at(i, j)].x, sum = from_real<T>(0);
+                const bool apart = i < begin + WIDE && parted(k - begin, j - begin);
+                BL_ROLLED
+                for (int l = apart ? begin : k; l <= k; l++) {
+                    T p = mul(conj(packed[at(j, l)].x), packed[at(i, l)].x);
+                    sum = apart ? sub(sum, p) : sub(c, p);
+                }
+                if (!apart || k == begin + 1)
+                    packed[at(i, j)].x = apart ? add(c, sum) : sum;
+            }
+            meet();
+        }
+        return m.info;
+    }
+
+    /* The leaf whose columns begin in slot FIRST. */
+    template <int FIRST>
+    BL_HD void do_leaf(int begin)
+    {
+        Leaf<FIRST> leaf;
+        T y[SLOTS - FIRST][WIDE];
+        leaf.begin = begin;
+        BL_UNROLL
+        for (int w = 0; w < WIDE; w++)
+            leaf.row[w] = packed + at(begin + w, 0);
+        BL_UNROLL
+        for (int s = 0; s < leaf.LIVE; s++) {
+            const int p = position(FIRST + s);
+            leaf.own[s] = packed + at(N % G == 0 || p < N ? p : N - 1, 0);
+            BL_UNROLL
+            for (int w = 0; w < WIDE; w++) {
+                leaf.c[s][w] = from_real<T>(0);
+            }
+        }
+        each_own<FIRST>(begin,
+                        [&](int s, int w, Cell<T> &cell) { leaf.c[s][w] = cell.x; });
+        if (UPPER)
+            subtract_by_halves(leaf);
+        else
+            subtract(leaf, 0, begin);
+        each_own<FIRST>(begin, [&](int s, int w, Cell<T> &cell) {
+            if (!beyond(s) && position(FIRST + s) < begin + WIDE)
+                cell.x = leaf.c[s][w];
+        });
+        meet();
+        BL_UNROLL
+        for (int i = 0; i < WIDE; i++)
+            BL_UNROLL
+        for (int j = 0; j <= i; j++)
+            leaf.d[i][j] = leaf.row[i][begin + j].x;
+        const bool fine = finish(leaf, y);
+        const bool rare = anywhere(!fine && info == 0);
+        meet();
+        if (rare) {
+            each_own<FIRST>(begin,
+                            [&](int s, int w, Cell<T> &cell) { cell.x = leaf.c[s][w]; });
+            meet();
+            info = finish_carefully(*this, begin);
+            odd = odd || info < 0;
+            info = info < 0 ? -info : info;
+            return;
+        }
+        if (t == 0)
+            BL_UNROLL
+        for (int i = 0; i < WIDE; i++)
+            BL_UNROLL
+        for (int j = 0; j <= i; j++)
+            packed[at(begin + i, begin + j)].x = leaf.d[i][j];
+        each_own<FIRST>(begin, [&](int s, int w, Cell<T> &cell) {
+            if (beyond(s) || position(FIRST + s) >= begin + WIDE)
+                cell.x = y[s][w];
+        });
+        meet();
+    }
+
+    /* The leaf's triangle is in its first slot, or in two. */
+    static BL_HD constexpr bool beyond(int s)
+    {
+        return s > (WIDE == 3);
+    }
+
+    /* f(s, w, the cell of column begin + w) for the lane's rows in slots FIRST + s. */
+    template <int FIRST, class F>
+    BL_HD void each_own(int begin, const F &f)
+    {
+        BL_UNROLL
+        for (int s = 0; s < SLOTS - FIRST; s++) {
+            const int p = position(FIRST + s);
+            BL_UNROLL
+            for (int w = 0; w < WIDE; w++)
+                if ((beyond(s) || p >= begin + w) && (N % G == 0 || p < N))
+                    f(s, w, packed[at(p, begin + w)]);
+        }
+    }
+
+    /* The triangle in shared memory becomes its factor; after a position that is not
+     * definite, nothing of what follows has a meaning. Meets before its end: the caller
+     * may read. */
     BL_HD void factor_held()
     {
-        Rows x;
         each<0, SLOTS>([&](auto slot) {
-            constexpr int s = slot();
-            const int p = position(s);
-            each<0, least(N, G * (s + 1))>([&](auto column) {
-                constexpr int k = column();
-                T v = from_real<T>(0);
-                if ((G * s >= k || p >= k) && (G * (s + 1) <= N || p < N))
-                    v = packed[at(p, k)].x;
-                if (k >= G * s && p == k)
-                    v = from_real<T>(real(v));
-                to_parts(v, x[s][k]);
-            });
+            constexpr int FIRST = slot();
+            constexpr int BEGIN = (G * FIRST + WIDE - 1) / WIDE * WIDE;
+            BL_ROLLED
+            for (int begin = BEGIN; begin < least(N, G * (FIRST + 1)); begin += WIDE)
+                if (anywhere(taken >> begin & ((1u << WIDE) - 1)))
+                    do_leaf<FIRST>(begin);
         });
-        node<0, N>(x);
     }
 
     /* The end of the half of xPOTRF2's tree of n in which k and j > k are parted. */
@@ -588,9 +758,10 @@ struct TinyCholesky {
         }
     }
 
-    /* L once more, from a triangle that is still the input, for those that met NaN or
-     * Inf: without the products with zero that netlib skips, and with the operations on
-     * complex numbers that change nothing else. Meets at its end. */
+    /* Once more, from a triangle that is still the input, in rows 0 .. n-1 of shared
+     * memory, for those that met NaN or Inf: netlib's operations to the letter, also
+     * those with zeros and on complex numbers that change nothing else. Meets at its end.
+     */
     BL_HD void factor_odd()
     {
         const int n = odd ? count_bits(taken) : 0;
@@ -598,6 +769,13 @@ struct TinyCholesky {
             info = 0;
         BL_ROLLED
         for (int k = 0; k < N; k++) {
+            if (UPPER) {
+                BL_ROLLED
+                for (int j = t; k < n && info == 0 && j < n; j += G)
+                    if (j >= k)
+                        packed[at(j, k)].x = less_products(n, k, j);
+                meet();
+            }
             R d = 0;
             if (k < n && info == 0) {
                 d = real(packed[at(k, k)].x);
@@ -614,10 +792,11 @@ struct TinyCholesky {
                 if (i == k)
                     c.x = from_real<T>(r);
                 else if (i > k)
-                    c.x = mul(inverse, c.x);
+                    c.x = UPPER ? over_real(c.x, r) : mul(inverse, c.x);
             }
             meet();
-            BL_ROLLED
+            if (!UPPER)
+                BL_ROLLED
             for (int i = t; live && i < n; i += G)
                 BL_ROLLED
             for (int j = k + 1; j <= i; j++) {
@@ -637,21 +816,50 @@ struct TinyCholesky {
         }
     }
 
+    /* U(i, j) before its division, or the pivot. */
+    BL_HD T less_products(int n, int i, int j) const
+    {
+        T c = packed[at(j, i)].x;
+        if (i == j)
+            c = from_real<T>(real(c));
+        int first = 0, end = n;
+        while (end - first > 1) {
+            const int middle = first + (end - first) / 2;
+            const bool apart = i >= middle;
+            if (j < middle) {
+                end = middle;
+                continue;
+            }
+            T sum = apart ? from_real<T>(0) : times_one(c);
+            BL_ROLLED
+            for (int k = first; k < (apart ? middle : i); k++)
+                sum = sub(sum, mul(conj(packed[at(i, k)].x), packed[at(j, k)].x));
+            if (!apart)
+                return sum;
+            c = i == j ? from_real<T>(add(real(c), real(sum)))
+                       : add(times_one(c), times_one(sum));
+            first = middle;
+        }
+        return c;
+    }
+
     /* An element at a time, for what is rare. */
     template <bool TO>
     BL_HD void move_odd(T *a, int64_t lda)
     {
-        const int n = odd ? count_bits(taken) : 0;
+        const int n = count_bits(taken);
         BL_ROLLED
-        for (int j = 0; j < n; j++)
-            for (int i = t; i < n; i += G) {
-                if (i < j)
-                    continue;
-                if (TO)
-                    packed[at(i, j)].x = a[i + j * lda];
-                else
-                    a[i + j * lda] = packed[at(i, j)].x;
-            }
+        for (int j = 0; odd && j < N; j++)
+            BL_ROLLED
+        for (int i = t; i < N; i += G) {
+            if (i < j)
+                continue;
+            T *p = a + (UPPER ? j + i * lda : i + j * lda), &x = packed[at(i, j)].x;
+            if (TO)
+                x = i < n ? *p : from_real<T>(i == j ? 1 : 0);
+            else if (i < n)
+                *p = x;
+        }
         meet();
     }
 
@@ -663,9 +871,11 @@ struct TinyCholesky {
         if (!odd)
             put<UPPER>(a, lda);
         meet();
-        if constexpr (!UPPER)
-            if (anywhere(odd))
-                info = factor_again(*this, a, lda);
+        if (anywhere(odd)) {
+            info = factor_again(*this, a, lda);
+            if (odd)
+                take_first(count_bits(taken));
+        }
     }
 
     /* INFO of a matrix that met NaN or Inf, after it has been factored another time. Not
