@@ -1,4 +1,5 @@
 /* Which Cholesky jobs the tiny kernels take, and their launch. Called by engine.cu. */
+#include "tiny_cholesky.cuh"
 #include "tiny_cholesky.h"
 
 namespace bl
@@ -51,9 +52,10 @@ cudaError_t launch(const struct bl_job *job, const Card &, cudaStream_t stream)
     /* A launch has room for 2^31 - 1 blocks; no device's memory has for their matrices.
      */
     int64_t blocks = (job->batch + k.problems - 1) / k.problems;
+    int64_t sides = sides_for(k.lanes, job->routine == BL_POTRI ? 32 : job->nrhs);
     void *parameters[] = {&g};
     return cudaLaunchKernel(k.kernel, dim3(unsigned(blocks)), dim3(unsigned(k.threads)),
-                            parameters, 0, stream);
+                            parameters, size_t(sides * k.bytes), stream);
 }
 
 } // namespace

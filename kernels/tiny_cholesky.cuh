@@ -40,18 +40,24 @@ BL_HD bool is_whole(const T *p)
     return !Traits<T>::complex || (uintptr_t)p % sizeof(T) == 0;
 }
 
-/* A piece of global memory to shared memory, past the registers; arrived() waits for all
- * that this thread has asked for. Older cards take the usual way. */
+/* A piece of global memory to shared memory, past the registers, if `asked`; zeros if it
+ * is not `there`. arrived() waits for all that this thread has asked for. No branches:
+ * they would take longer. Older cards go the usual way. */
 template <class V>
-BL_HD void bring(V *to, const V *from)
+BL_HD void bring(V *to, const V *from, bool asked, bool there)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(
-                     unsigned(__cvta_generic_to_shared(to))),
-                 "l"(from), "n"(sizeof(V))
+    asm volatile("{\n\t"
+                 ".reg .pred asked;\n\t"
+                 "setp.ne.b32 asked, %3, 0;\n\t"
+                 "@asked cp.async.ca.shared.global [%0], [%1], %2, %4;\n\t"
+                 "}" ::"r"(unsigned(__cvta_generic_to_shared(to))),
+                 "l"(from), "n"(sizeof(V)), "r"(int(asked)),
+                 "r"(there ? int(sizeof(V)) : 0)
                  : "memory");
 #else
-    *to = *from;
+    if (asked)
+        *to = there ? *from : V{};
 #endif
 }
 
@@ -63,19 +69,20 @@ BL_HD void arrived()
 }
 
 template <class R>
-BL_HD void bring(Cell<R> *to, const R *from, bool)
+BL_HD void bring(Cell<R> *to, const R *from, bool asked, bool there, bool)
 {
-    bring(&to->x, from);
+    bring(&to->x, from, asked, there);
 }
 
 template <class R>
-BL_HD void bring(Cell<Complex<R>> *to, const Complex<R> *from, bool whole)
+BL_HD void bring(Cell<Complex<R>> *to, const Complex<R> *from, bool asked, bool there,
+                 bool whole)
 {
     if (whole) {
-        bring(to, (const Cell<Complex<R>> *)from);
+        bring(to, (const Cell<Complex<R>> *)from, asked, there);
     } else {
-        bring(&to->x.re, &from->re);
-        bring(&to->x.im, &from->im);
+        bring(&to->x.re, &from->re, asked, there);
+        bring(&to->x.im, &from->im, asked, there);
     }
 }
 
@@ -106,6 +113,17 @@ BL_HD void each(const F &f)
         f(Index<B>());
         each<B + 1, E>(f);
     }
+}
+
+/* Right-hand sides that a warp of groups of `lanes` lanes has in shared memory at a time,
+ * and one to pad: no two rows of a column in one bank. */
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+    constexpr int
+    sides_for(int lanes, int64_t nrhs)
+{
+    return (32 / lanes * int(nrhs < 2 ? 2 : nrhs < lanes ? nrhs : lanes)) | 1;
 }
 
 /* How many bits are set. */
@@ -197,7 +215,7 @@ BL_HD R quick_quotient(R x, R d, R inverse)
 {
 #ifdef __CUDA_ARCH__
     R q = mul(x, inverse);
-    return fma(fma(-d, q, x), inverse, q);
+    return x == 0 ? q : fma(fma(-d, q, x), inverse, q);
 #else
     (void)inverse;
     return x / d;
@@ -266,6 +284,46 @@ BL_HD Complex<R> quotient(Complex<R> x, Complex<R> y, bool steep, bool conjugate
     R ratio = conjugate ? -y.re : y.re, den = conjugate && steep ? -y.im : y.im;
     R u = steep ? x.im : x.re, v = steep ? x.re : x.im, p = mul(u, ratio);
     return {div(add(mul(v, ratio), u), den), div(sub(steep ? p : v, steep ? v : p), den)};
+}
+
+/* The same with 1 / y, or 1 / den for a complex y, correctly rounded: 0 where it is not
+ * for quick_quotient(). */
+template <class R>
+BL_HD R inverse_for(R y)
+{
+    const R size = fabs(y);
+    return (size >= Quick<R>::LEAST) & (size <= Quick<R>::MOST) ? inverse_of(y) : R(0);
+}
+
+template <class R>
+BL_HD R inverse_for(Complex<R> y)
+{
+    return inverse_for(y.im);
+}
+
+template <class R>
+BL_HD R quotient_by(R x, R y, R inverse)
+{
+    const R size = fabs(x);
+    const bool plain = (size >= Quick<R>::LEAST) & (size <= Quick<R>::MOST);
+    return ((x == 0) | plain) & (inverse != 0) ? quick_quotient(x, y, inverse)
+                                               : careful_quotient(x, y);
+}
+
+template <class R>
+BL_HD R quotient(R x, R y, bool, bool, R inverse)
+{
+    return quotient_by(x, y, inverse);
+}
+
+template <class R>
+BL_HD Complex<R> quotient(Complex<R> x, Complex<R> y, bool steep, bool conjugate,
+                          R inverse)
+{
+    R ratio = conjugate ? -y.re : y.re, sign = conjugate && steep ? R(-1) : R(1);
+    R u = steep ? x.im : x.re, v = steep ? x.re : x.im, p = mul(u, ratio);
+    return {quotient_by(add(mul(v, ratio), u), sign * y.im, sign * inverse),
+            quotient_by(sub(steep ? p : v, steep ? v : p), sign * y.im, sign * inverse)};
 }
 
 /* x / (y + 0i)' as Smith's rule has it. */
@@ -404,33 +462,44 @@ struct TinyCholesky {
         }
     }
 
-    /* The triangle to shared memory, a row a lane whichever it is; what no row and column
-     * is held for becomes that of the unit matrix. The caller meets, before and after. */
-    template <bool UP>
-    BL_HD void fetch(const T *a, int64_t lda)
+    /* f(is it in the triangle, is there such a row and column, its place in memory, its
+     * cell), a row a lane whichever the triangle. */
+    template <bool UP, class F>
+    BL_HD void walk(int64_t lda, const F &f) const
     {
-        const bool whole = is_whole(a);
         each<0, SLOTS>([&](auto slot) {
             constexpr int BEGIN = UP ? G * slot() : 0;
             constexpr int END = UP ? N : least(N, G * (slot() + 1));
             const int i = position(slot());
-            const T *from = a + row_at(i) + row_at(BEGIN) * lda;
-            Cell<T> *to = packed + (UP ? at(BEGIN, i) : at(i, 0));
+            int64_t place = (UPPER ? row_at(i) : i) +
+                            (UPPER ? row_at(BEGIN) : BEGIN) * lda;
+            int cell = UP ? at(BEGIN, i) : at(i, BEGIN);
             const bool row = i < N && holds(i);
             BL_UNROLL_BY_FOUR
             for (int j = BEGIN; j < END; j++) {
                 const bool column = holds(j);
-                if (i < N && (UP ? i <= j : i >= j)) {
-                    if (row && column)
-                        bring(to, from, whole);
-                    else
-                        to->x = from_real<T>(i == j ? 1 : 0);
-                }
-                from += column ? lda : 0;
-                to += UP ? j + 1 : 1;
+                f(i < N && (UP ? i <= j : i >= j), row && column, place, cell);
+                /* Only U by halves has columns that are not held among others. */
+                place += !UPPER || column ? lda : 0;
+                cell += UP ? j + 1 : 1;
             }
         });
+    }
+
+    /* The triangle to shared memory; what no row and column is held for becomes that of
+     * the unit matrix. The caller meets, before and after. */
+    template <bool UP>
+    BL_HD void fetch(const T *a, int64_t lda)
+    {
+        const bool whole = is_whole(a);
+        walk<UP>(lda, [&](bool inside, bool there, int64_t place, int cell) {
+            bring(packed + cell, a + place, inside, there, whole);
+        });
         arrived();
+        BL_UNROLL
+        for (int s = 0; s < SLOTS; s++)
+            if (position(s) < N && !holds(position(s)))
+                packed[at(position(s), position(s))].x = one<T>();
     }
 
     /* And back. The caller has met. */
@@ -438,21 +507,9 @@ struct TinyCholesky {
     BL_HD void put(T *a, int64_t lda) const
     {
         const bool whole = is_whole(a);
-        each<0, SLOTS>([&](auto slot) {
-            constexpr int BEGIN = UP ? G * slot() : 0;
-            constexpr int END = UP ? N : least(N, G * (slot() + 1));
-            const int i = position(slot());
-            T *to = a + row_at(i) + row_at(BEGIN) * lda;
-            const Cell<T> *from = packed + (UP ? at(BEGIN, i) : at(i, 0));
-            const bool row = i < N && holds(i);
-            BL_UNROLL_BY_FOUR
-            for (int j = BEGIN; j < END; j++) {
-                const bool column = holds(j);
-                if (row && column && (UP ? i <= j : i >= j))
-                    send(to, from->x, whole);
-                to += column ? lda : 0;
-                from += UP ? j + 1 : 1;
-            }
+        walk<UP>(lda, [&](bool inside, bool there, int64_t place, int cell) {
+            if (inside && there)
+                send(a + place, packed[cell].x, whole);
         });
     }
 
@@ -894,10 +951,10 @@ struct TinyCholesky {
         return info == 0 ? 0 : row_at(info - 1) + 1;
     }
 
-    /* ---- solution: a lane owns a right-hand side, x(p) = x[SIDE p] ---- */
+    /* ---- solution: a lane owns a right-hand side, x(p) = x[side p] ---- */
 
-    static constexpr int SIDE = LANES + 1; /* no two rows of a column in one bank */
-    static constexpr int SIDES = SIDE * N; /* cells of right-hand sides, a warp */
+    static constexpr int SIDE = LANES + 1; /* the most that `side` can be */
+    static constexpr int SIDES = SIDE * N;
     /* Rows a lane has in registers at once. */
     static constexpr int WIDTH = N <= 8 || Traits<T>::complex ? 4 : 8;
 
@@ -928,7 +985,7 @@ struct TinyCholesky {
     /* x := L^-1 x, or U'^-1 x for TURNED; L skips zeros of x. Begins at a position that
      * is a multiple of WIDTH. */
     template <bool TURNED>
-    BL_HD void forward(Cell<T> *x, unsigned steeps, int begin) const
+    BL_HD void forward(Cell<T> *x, int side, unsigned steeps, int begin) const
     {
         unsigned zeros = 0; /* bit p: x(p) was zero before the division */
         BL_ROLLED
@@ -936,7 +993,7 @@ struct TinyCholesky {
             T y[WIDTH];
             BL_UNROLL
             for (int i = 0; i < WIDTH; i++) {
-                y[i] = x[SIDE * (first + i)].x;
+                y[i] = x[side * (first + i)].x;
                 if (TURNED)
                     y[i] = times_one(y[i]);
             }
@@ -945,7 +1002,7 @@ struct TinyCholesky {
             for (int k = begin; k < first; k++) {
                 if (!TURNED && zeros >> k & 1)
                     continue;
-                T xk = x[SIDE * k].x;
+                T xk = x[side * k].x;
                 BL_UNROLL
                 for (int i = 0; i < WIDTH; i++) {
                     T l = rows[first * i + at(i, 0) + k].x;
@@ -969,12 +1026,12 @@ struct TinyCholesky {
             }
             BL_UNROLL
             for (int i = 0; i < WIDTH; i++)
-                x[SIDE * (first + i)].x = y[i];
+                x[side * (first + i)].x = y[i];
         }
     }
 
     /* x := U^-1 x, zeros of x skipped. */
-    BL_HD void backward(Cell<T> *x, unsigned steeps) const
+    BL_HD void backward(Cell<T> *x, int side, unsigned steeps) const
     {
         unsigned zeros = 0;
         BL_ROLLED
@@ -982,12 +1039,12 @@ struct TinyCholesky {
             T y[WIDTH];
             BL_UNROLL
             for (int i = 0; i < WIDTH; i++)
-                y[i] = x[SIDE * (first + i)].x;
+                y[i] = x[side * (first + i)].x;
             BL_ROLLED
             for (int k = N - 1; k >= first + WIDTH; k--) {
                 if (zeros >> k & 1)
                     continue;
-                T xk = x[SIDE * k].x;
+                T xk = x[side * k].x;
                 const Cell<T> *row = packed + at(k, first);
                 BL_UNROLL
                 for (int i = 0; i < WIDTH; i++)
@@ -1009,32 +1066,133 @@ struct TinyCholesky {
             }
             BL_UNROLL
             for (int i = 0; i < WIDTH; i++)
-                x[SIDE * (first + i)].x = y[i];
+                x[side * (first + i)].x = y[i];
         }
     }
 
     /* x := L'^-1 x: netlib lets row i take the product with row i + 1 first, the last to
-     * be known, so this is one chain. */
-    BL_HD void backward_chain(Cell<T> *x, unsigned steeps) const
+     * be known, so this is one chain. QUICK: the reciprocals of the diagonal are in the
+     * cells behind x's. */
+    template <bool QUICK>
+    BL_HD void backward_chain(Cell<T> *x, int side, unsigned steeps) const
     {
         BL_ROLLED
         for (int i = N - 1; i >= 0; i--) {
-            T sum = times_one(x[SIDE * i].x);
+            T sum = times_one(x[side * i].x);
             const Cell<T> *l = packed + at(i + 1, i);
             BL_UNROLL_BY_FOUR
             for (int k = i + 1; k < N; k++) {
-                sum = sub(sum, mul(conj(l->x), x[SIDE * k].x));
+                sum = sub(sum, mul(conj(l->x), x[side * k].x));
                 l += k + 1;
             }
-            sum = divided(sum, i, steeps, true);
-            x[SIDE * i].x = holds(i) ? sum : from_real<T>(0);
+            if (QUICK)
+                sum = quotient(sum, packed[at(i, i)].x, steeps >> i & 1, true,
+                               real(x[side * i + 1].x));
+            else
+                sum = divided(sum, i, steeps, true);
+            x[side * i].x = holds(i) ? sum : from_real<T>(0);
         }
+    }
+
+    /* One right-hand side: a lane owns its rows, and all lanes form each quotient. */
+
+    /* y := L^-1 y, or U'^-1 y; L skips zeros. */
+    BL_HD void sweep_down(T (&y)[SLOTS], const Cell<T> *inverse, int side,
+                          unsigned steeps) const
+    {
+        each<0, SLOTS>([&](auto slot) {
+            constexpr int FIRST = slot();
+            BL_ROLLED
+            for (int k = G * FIRST; k < least(N, G * (FIRST + 1)); k++) {
+                if (!anywhere(holds(k)))
+                    continue;
+                T q = from_lane(y[FIRST], group * G + k % G);
+                const bool takes = holds(k) && (UPPER || !is_zero(q));
+                q = quotient(q, packed[at(k, k)].x, steeps >> k & 1, UPPER,
+                             real(inverse[side * k].x));
+                BL_UNROLL
+                for (int s = FIRST; s < SLOTS; s++) {
+                    const int p = position(s);
+                    const bool here = (N % G == 0 || p < N) && holds(p) && takes;
+                    if (here && p > k) {
+                        T l = packed[at(p, k)].x;
+                        y[s] = sub(y[s], mul(q, UPPER ? conj(l) : l));
+                    }
+                    if (s == FIRST && here && p == k)
+                        y[s] = q;
+                }
+            }
+        });
+    }
+
+    /* y := U^-1 y, zeros skipped. */
+    BL_HD void sweep_up(T (&y)[SLOTS], const Cell<T> *inverse, int side,
+                        unsigned steeps) const
+    {
+        each<0, SLOTS>([&](auto slot) {
+            constexpr int LAST = SLOTS - 1 - slot();
+            BL_ROLLED
+            for (int k = least(N, G * (LAST + 1)) - 1; k >= G * LAST; k--) {
+                if (!anywhere(holds(k)))
+                    continue;
+                T q = from_lane(y[LAST], group * G + k % G);
+                const bool takes = holds(k) && !is_zero(q);
+                q = quotient(q, packed[at(k, k)].x, steeps >> k & 1, false,
+                             real(inverse[side * k].x));
+                BL_UNROLL
+                for (int s = 0; s <= LAST; s++) {
+                    const int p = position(s);
+                    const bool here = (N % G == 0 || p < N) && holds(p) && takes;
+                    if (here && p < k)
+                        y[s] = sub(y[s], mul(q, packed[at(k, p)].x));
+                    if (s == LAST && here && p == k)
+                        y[s] = q;
+                }
+            }
+        });
+    }
+
+    BL_HD void solve_one(Cell<T> *x, int side, T *b, unsigned steeps, bool live) const
+    {
+        T y[SLOTS];
+        BL_UNROLL
+        for (int s = 0; s < SLOTS; s++) {
+            const int p = position(s);
+            y[s] = from_real<T>(0);
+            if (N % G != 0 && p >= N)
+                continue;
+            if (live && holds(p))
+                y[s] = UPPER ? times_one(b[row_at(p)]) : b[row_at(p)];
+            x[side * p + 1].x = from_real<T>(inverse_for(packed[at(p, p)].x));
+        }
+        meet();
+        sweep_down(y, x + 1, side, steeps);
+        if constexpr (UPPER) {
+            sweep_up(y, x + 1, side, steeps);
+        } else {
+            BL_UNROLL
+            for (int s = 0; s < SLOTS; s++)
+                if (N % G == 0 || position(s) < N)
+                    x[side * position(s)].x = y[s];
+            meet();
+            if (live && t == 0)
+                backward_chain<true>(x, side, steeps);
+            meet();
+            BL_UNROLL
+            for (int s = 0; s < SLOTS; s++)
+                if (N % G == 0 || position(s) < N)
+                    y[s] = x[side * position(s)].x;
+        }
+        BL_UNROLL
+        for (int s = 0; s < SLOTS; s++)
+            if ((N % G == 0 || position(s) < N) && live && holds(position(s)))
+                b[row_at(position(s))] = y[s];
     }
 
     /* Columns c .. c + G - 1 of B, n x nrhs, to or from the group's cells, a row a lane.
      */
     template <bool TO>
-    BL_HD void move(Cell<T> *x, T *b, int64_t ldb, int columns) const
+    BL_HD void move(Cell<T> *x, int side, T *b, int64_t ldb, int columns) const
     {
         BL_UNROLL
         for (int s = 0; s < SLOTS; s++) {
@@ -1045,41 +1203,47 @@ struct TinyCholesky {
             BL_ROLLED
             for (int c = 0; c < columns; c++) {
                 if (TO)
-                    x[SIDE * p + c].x = holds(p) ? row[c * ldb] : from_real<T>(0);
+                    x[side * p + c].x = holds(p) ? row[c * ldb] : from_real<T>(0);
                 else if (holds(p))
-                    row[c * ldb] = x[SIDE * p + c].x;
+                    row[c * ldb] = x[side * p + c].x;
             }
         }
     }
 
-    /* B := (L L')^-1 B or (U' U)^-1 B. `sides` has SIDES cells; all groups of a warp have
-     * as many right-hand sides, but only those that are `live` touch them. Not inlined:
-     * the factorisation gets its registers as if it were alone. */
+    /* B := (L L')^-1 B or (U' U)^-1 B. `sides` has N sides_for(G, nrhs) cells; all groups
+     * of a warp have as many right-hand sides, but only those that are `live` touch them.
+     * Not inlined: the factorisation gets its registers as if it were alone. */
     static BL_CALL void solve_apart(const TinyCholesky m, Cell<T> *sides, T *b,
                                     int64_t ldb, int64_t nrhs, bool live)
     {
-        m.solve(sides, b, ldb, nrhs, m.prepare_diagonal(), live);
+        const unsigned steeps = m.prepare_diagonal();
+        const int side = sides_for(G, nrhs), most = side / GROUPS;
+        Cell<T> *x = sides + m.group * most;
+        if (nrhs == 1)
+            m.solve_one(x, side, b, steeps, live);
+        else
+            m.solve(x, side, most, b, ldb, nrhs, steeps, live);
     }
 
-    BL_HD void solve(Cell<T> *sides, T *b, int64_t ldb, int64_t nrhs, unsigned steeps,
-                     bool live) const
+    /* `most` of them at a time. */
+    BL_HD void solve(Cell<T> *x, int side, int most, T *b, int64_t ldb, int64_t nrhs,
+                     unsigned steeps, bool live) const
     {
-        Cell<T> *x = sides + group * G;
-        for (int64_t c = 0; c < nrhs; c += G) {
-            int columns = nrhs - c < G ? int(nrhs - c) : G;
+        for (int64_t c = 0; c < nrhs; c += most) {
+            int columns = nrhs - c < most ? int(nrhs - c) : most;
             if (live)
-                move<true>(x, b + c * ldb, ldb, columns);
+                move<true>(x, side, b + c * ldb, ldb, columns);
             meet();
             if (live && t < columns) {
-                forward<UPPER>(x + t, steeps, 0);
+                forward<UPPER>(x + t, side, steeps, 0);
                 if (UPPER)
-                    backward(x + t, steeps);
+                    backward(x + t, side, steeps);
                 else
-                    backward_chain(x + t, steeps);
+                    backward_chain<false>(x + t, side, steeps);
             }
             meet();
             if (live)
-                move<false>(x, b + c * ldb, ldb, columns);
+                move<false>(x, side, b + c * ldb, ldb, columns);
             meet();
         }
     }
@@ -1112,7 +1276,7 @@ struct TinyCholesky {
             BL_ROLLED
             for (int i = begin; i < N; i++)
                 x[SIDE * i].x = from_real<T>(i == j ? 1 : 0);
-            forward<false>(x, steeps, begin);
+            forward<false>(x, SIDE, steeps, begin);
             meet();
             BL_ROLLED
             for (int i = j; i < N; i++)

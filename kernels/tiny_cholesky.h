@@ -26,6 +26,8 @@ struct TinyCholeskyKernel {
     const void *kernel;
     int threads;  /* a block */
     int problems; /* a block */
+    int lanes;    /* a problem */
+    int bytes;    /* of shared memory a block needs for each of its right-hand sides */
 };
 
 /* The kernel for order n, from the files of its instances. */
