@@ -20,6 +20,7 @@
 #    define BL_ROLLED _Pragma("unroll 1")
 #else
 #    define BL_ROLLED
+#    define BL_UNROLL_BY_TWO
 #    define BL_UNROLL_BY_FOUR
 #endif
 
@@ -86,14 +87,31 @@ BL_HD void bring(Cell<Complex<R>> *to, const Complex<R> *from, bool asked, bool 
     }
 }
 
-/* A cell to global memory, in one access where the address allows. */
-template <class T>
-BL_HD void send(T *to, T x, bool whole)
+/* And back, in one access where the address allows. */
+template <class R>
+BL_HD void send(R *to, R x, bool)
 {
-    if (Traits<T>::complex && whole)
-        ((Cell<T> *)to)->x = x;
-    else
-        *to = x;
+#ifdef __CUDACC__
+    __stwb(to, x);
+#else
+    *to = x;
+#endif
+}
+
+template <class R>
+BL_HD void send(Complex<R> *to, Complex<R> x, bool whole)
+{
+#ifdef __CUDACC__
+    if (whole) {
+        if constexpr (sizeof(R) == 4)
+            __stwb((float2 *)to, make_float2(x.re, x.im));
+        else
+            __stwb((double2 *)to, make_double2(x.re, x.im));
+        return;
+    }
+#endif
+    send(&to->re, x.re, whole);
+    send(&to->im, x.im, whole);
 }
 
 /* f(B), ..., f(E - 1), where the number is a constant expression. The compiler unrolls
@@ -168,9 +186,10 @@ struct Quick<double> {
     static constexpr double LEAST = 0x1p-400, MOST = 0x1p400;
 };
 
-/* r := sqrt(d) and 1 / r, both correctly rounded, without the intrinsics' look for special
- * cases: a seed for 1 / sqrt(d), made better until it serves both. False: the reciprocal
- * may be wrong, since no approximation of it helps where all bits of r are set. */
+/* r := sqrt(d) and 1 / r, both correctly rounded, without the intrinsics' look for
+ * special cases: a seed for 1 / sqrt(d), made better until it serves both. False: the
+ * reciprocal may be wrong, since no approximation of it helps where all bits of r are
+ * set. */
 BL_HD bool quick_root(float d, float &r, float &inverse)
 {
 #ifdef __CUDA_ARCH__
@@ -462,28 +481,30 @@ struct TinyCholesky {
         }
     }
 
-    /* f(is it in the triangle, is there such a row and column, its place in memory, its
-     * cell), a row a lane whichever the triangle. */
+    /* Memory is read and written column by column, a row a lane, whichever the triangle:
+     * f(j, column j in memory, the first slot that has some of it, the first behind). */
     template <bool UP, class F>
-    BL_HD void walk(int64_t lda, const F &f) const
+    BL_HD void columns(int64_t lda, const F &f) const
     {
+        int64_t place = 0;
         each<0, SLOTS>([&](auto slot) {
-            constexpr int BEGIN = UP ? G * slot() : 0;
-            constexpr int END = UP ? N : least(N, G * (slot() + 1));
-            const int i = position(slot());
-            int64_t place = (UPPER ? row_at(i) : i) +
-                            (UPPER ? row_at(BEGIN) : BEGIN) * lda;
-            int cell = UP ? at(BEGIN, i) : at(i, BEGIN);
-            const bool row = i < N && holds(i);
-            BL_UNROLL_BY_FOUR
-            for (int j = BEGIN; j < END; j++) {
-                const bool column = holds(j);
-                f(i < N && (UP ? i <= j : i >= j), row && column, place, cell);
+            constexpr int END = least(N, G * (slot() + 1));
+            BL_UNROLL_BY_TWO
+            for (int j = G * slot(); j < END; j += 2) {
                 /* Only U by halves has columns that are not held among others. */
-                place += !UPPER || column ? lda : 0;
-                cell += UP ? j + 1 : 1;
+                const int64_t next = place + (!UPPER || holds(j) ? lda : 0);
+                f(j, place, next, Index < UP ? 0 : slot() > (),
+                  Index < UP ? slot() + 1 : SLOTS > ());
+                place = next + (!UPPER || holds(j + 1) ? lda : 0);
             }
         });
+    }
+
+    /* The lane's row in slot s, as rows of the matrix count; dense but for U by halves.
+     */
+    BL_HD int row_of(int s) const
+    {
+        return UPPER ? row_at(position(s)) : position(s);
     }
 
     /* The triangle to shared memory; what no row and column is held for becomes that of
@@ -492,8 +513,17 @@ struct TinyCholesky {
     BL_HD void fetch(const T *a, int64_t lda)
     {
         const bool whole = is_whole(a);
-        walk<UP>(lda, [&](bool inside, bool there, int64_t place, int cell) {
-            bring(packed + cell, a + place, inside, there, whole);
+        columns<UP>(lda, [&](int first, int64_t place, int64_t next, auto b, auto e) {
+            BL_UNROLL
+            for (int j = first; j < first + 2; j++)
+                BL_UNROLL
+            for (int s = b(); s < e(); s++) {
+                const int p = position(s);
+                bring(packed + (UP ? at(j, p) : at(p, j)),
+                      a + (j == first ? place : next) + row_of(s),
+                      (N % G == 0 || p < N) && (UP ? p <= j : p >= j),
+                      holds(p) && holds(j), whole);
+            }
         });
         arrived();
         BL_UNROLL
@@ -507,18 +537,34 @@ struct TinyCholesky {
     BL_HD void put(T *a, int64_t lda) const
     {
         const bool whole = is_whole(a);
-        walk<UP>(lda, [&](bool inside, bool there, int64_t place, int cell) {
-            if (inside && there)
-                send(a + place, packed[cell].x, whole);
+        columns<UP>(lda, [&](int first, int64_t place, int64_t next, auto b, auto e) {
+            T x[2][SLOTS];
+            BL_UNROLL
+            for (int j = 0; j < 2; j++)
+                BL_UNROLL
+            for (int s = b(); s < e(); s++) {
+                const int p = N % G == 0 || position(s) < N ? position(s) : N - 1;
+                x[j][s] = packed[UP ? at(first + j, p) : at(p, first + j)].x;
+            }
+            BL_UNROLL
+            for (int j = first; j < first + 2; j++)
+                BL_UNROLL
+            for (int s = b(); s < e(); s++) {
+                const int p = position(s);
+                if ((N % G == 0 || p < N) && (UP ? p <= j : p >= j) && holds(p) &&
+                    holds(j))
+                    send(a + (j == first ? place : next) + row_of(s), x[j - first][s],
+                         whole);
+            }
         });
     }
 
     /* ---- factorisation ----
-     * A leaf is what the halves of the tree have come to when they have WIDE positions: so
-     * many columns of L (rows of U) are finished at a time. All they get from those before
-     * is subtracted in registers, where a lane has the leaf's part of its rows (columns of
-     * U), c[s][w] = L(position(s), begin + w); the leaf's own triangle is factored by
-     * every lane for itself. Below, L stands for U' too. */
+     * A leaf is what the halves of the tree have come to when they have WIDE positions:
+     * so many columns of L (rows of U) are finished at a time. All they get from those
+     * before is subtracted in registers, where a lane has the leaf's part of its rows
+     * (columns of U), c[s][w] = L(position(s), begin + w); the leaf's own triangle is
+     * factored by every lane for itself. Below, L stands for U' too. */
 
     static constexpr int WIDE = UPPER && N == 24 ? 3 : 4;
     static constexpr int LEAVES = N / WIDE;

@@ -27,7 +27,8 @@ struct TinyCholeskyKernel {
     int threads;  /* a block */
     int problems; /* a block */
     int lanes;    /* a problem */
-    int bytes;    /* of shared memory a block needs for each of its right-hand sides */
+    int packed;   /* bytes of shared memory a block has for them */
+    int bytes;    /* and needs besides for each of its right-hand sides */
 };
 
 /* The kernel for order n, from the files of its instances. */

@@ -30,7 +30,11 @@ struct TinyLaunch {
 
     static TinyCholeskyKernel of(void (*kernel)(TinyCholeskyArguments))
     {
-        return {(const void *)kernel, THREADS, WARPS * Matrix::GROUPS, G,
+        return {(const void *)kernel,
+                THREADS,
+                WARPS * Matrix::GROUPS,
+                G,
+                WARPS * PACKED * int(sizeof(T)),
                 int(SOLVES ? WARPS * N * sizeof(T) : 0)};
     }
     static __device__ __forceinline__ int lane()
