@@ -69,27 +69,9 @@ BL_HD void arrived()
 #endif
 }
 
+/* And back, in one access. */
 template <class R>
-BL_HD void bring(Cell<R> *to, const R *from, bool asked, bool there, bool)
-{
-    bring(&to->x, from, asked, there);
-}
-
-template <class R>
-BL_HD void bring(Cell<Complex<R>> *to, const Complex<R> *from, bool asked, bool there,
-                 bool whole)
-{
-    if (whole) {
-        bring(to, (const Cell<Complex<R>> *)from, asked, there);
-    } else {
-        bring(&to->x.re, &from->re, asked, there);
-        bring(&to->x.im, &from->im, asked, there);
-    }
-}
-
-/* And back, in one access where the address allows. */
-template <class R>
-BL_HD void send(R *to, R x, bool)
+BL_HD void send(R *to, R x)
 {
 #ifdef __CUDACC__
     __stwb(to, x);
@@ -99,19 +81,16 @@ BL_HD void send(R *to, R x, bool)
 }
 
 template <class R>
-BL_HD void send(Complex<R> *to, Complex<R> x, bool whole)
+BL_HD void send(Complex<R> *to, Complex<R> x)
 {
 #ifdef __CUDACC__
-    if (whole) {
-        if constexpr (sizeof(R) == 4)
-            __stwb((float2 *)to, make_float2(x.re, x.im));
-        else
-            __stwb((double2 *)to, make_double2(x.re, x.im));
-        return;
-    }
+    if constexpr (sizeof(R) == 4)
+        __stwb((float2 *)to, make_float2(x.re, x.im));
+    else
+        __stwb((double2 *)to, make_double2(x.re, x.im));
+#else
+    *to = x;
 #endif
-    send(&to->re, x.re, whole);
-    send(&to->im, x.im, whole);
 }
 
 /* f(B), ..., f(E - 1), where the number is a constant expression. The compiler unrolls
@@ -507,24 +486,44 @@ struct TinyCholesky {
         return UPPER ? row_at(position(s)) : position(s);
     }
 
+    /* The same element by element, where complex numbers are not aligned as a whole:
+     * f(their place in memory, their cell, is there such a row and column). */
+    template <bool UP, class F>
+    BL_HD void elements(int64_t lda, const F &f) const
+    {
+        BL_ROLLED
+        for (int j = 0; j < N; j++)
+            BL_ROLLED
+        for (int i = t; i < N; i += G)
+            if (UP ? i <= j : i >= j)
+                f(row_at(i) + row_at(j) * lda, UP ? at(j, i) : at(i, j),
+                  holds(i) && holds(j));
+    }
+
     /* The triangle to shared memory; what no row and column is held for becomes that of
      * the unit matrix. The caller meets, before and after. */
     template <bool UP>
     BL_HD void fetch(const T *a, int64_t lda)
     {
-        const bool whole = is_whole(a);
-        columns<UP>(lda, [&](int first, int64_t place, int64_t next, auto b, auto e) {
-            BL_UNROLL
-            for (int j = first; j < first + 2; j++)
+        if (is_whole(a))
+            columns<UP>(lda, [&](int first, int64_t place, int64_t next, auto b, auto e) {
                 BL_UNROLL
-            for (int s = b(); s < e(); s++) {
-                const int p = position(s);
-                bring(packed + (UP ? at(j, p) : at(p, j)),
-                      a + (j == first ? place : next) + row_of(s),
-                      (N % G == 0 || p < N) && (UP ? p <= j : p >= j),
-                      holds(p) && holds(j), whole);
-            }
-        });
+                for (int j = first; j < first + 2; j++)
+                    BL_UNROLL
+                for (int s = b(); s < e(); s++) {
+                    const int p = position(s);
+                    bring(packed + (UP ? at(j, p) : at(p, j)),
+                          (const Cell<T> *)(a + (j == first ? place : next) + row_of(s)),
+                          (N % G == 0 || p < N) && (UP ? p <= j : p >= j),
+                          holds(p) && holds(j));
+                }
+            });
+        else
+            elements<UP>(lda, [&](int64_t place, int cell, bool there) {
+                for (int i = 0; i < int(sizeof(T) / sizeof(R)); i++)
+                    bring((R *)(packed + cell) + i, (const R *)(a + place) + i, true,
+                          there);
+            });
         arrived();
         BL_UNROLL
         for (int s = 0; s < SLOTS; s++)
@@ -536,27 +535,32 @@ struct TinyCholesky {
     template <bool UP>
     BL_HD void put(T *a, int64_t lda) const
     {
-        const bool whole = is_whole(a);
-        columns<UP>(lda, [&](int first, int64_t place, int64_t next, auto b, auto e) {
-            T x[2][SLOTS];
-            BL_UNROLL
-            for (int j = 0; j < 2; j++)
+        if (is_whole(a))
+            columns<UP>(lda, [&](int first, int64_t place, int64_t next, auto b, auto e) {
+                T x[2][SLOTS];
                 BL_UNROLL
-            for (int s = b(); s < e(); s++) {
-                const int p = N % G == 0 || position(s) < N ? position(s) : N - 1;
-                x[j][s] = packed[UP ? at(first + j, p) : at(p, first + j)].x;
-            }
-            BL_UNROLL
-            for (int j = first; j < first + 2; j++)
+                for (int j = 0; j < 2; j++)
+                    BL_UNROLL
+                for (int s = b(); s < e(); s++) {
+                    const int p = N % G == 0 || position(s) < N ? position(s) : N - 1;
+                    x[j][s] = packed[UP ? at(first + j, p) : at(p, first + j)].x;
+                }
                 BL_UNROLL
-            for (int s = b(); s < e(); s++) {
-                const int p = position(s);
-                if ((N % G == 0 || p < N) && (UP ? p <= j : p >= j) && holds(p) &&
-                    holds(j))
-                    send(a + (j == first ? place : next) + row_of(s), x[j - first][s],
-                         whole);
-            }
-        });
+                for (int j = first; j < first + 2; j++)
+                    BL_UNROLL
+                for (int s = b(); s < e(); s++) {
+                    const int p = position(s);
+                    if ((N % G == 0 || p < N) && (UP ? p <= j : p >= j) && holds(p) &&
+                        holds(j))
+                        send(a + (j == first ? place : next) + row_of(s),
+                             x[j - first][s]);
+                }
+            });
+        else
+            elements<UP>(lda, [&](int64_t place, int cell, bool there) {
+                if (there)
+                    a[place] = packed[cell].x;
+            });
     }
 
     /* ---- factorisation ----
@@ -580,13 +584,11 @@ struct TinyCholesky {
         T d[WIDE][WIDE]; /* its triangle */
     };
 
-    /* c -= the products with columns from .. to - 1, one after the other. */
+    /* c -= the products with columns k .. k + WIDE - 1, one after the other. */
     template <int FIRST>
-    static BL_HD void subtract(Leaf<FIRST> &leaf, int from, int to)
+    static BL_HD void subtract_some(Leaf<FIRST> &leaf, int k)
     {
-        BL_ROLLED
-        for (int k = from; k < to; k += WIDE)
-            BL_UNROLL
+        BL_UNROLL
         for (int i = 0; i < WIDE; i++) {
             T x[Leaf<FIRST>::LIVE];
             BL_UNROLL
@@ -599,6 +601,22 @@ struct TinyCholesky {
                 for (int s = 0; s < leaf.LIVE; s++)
                     leaf.c[s][w] = sub(leaf.c[s][w], mul(l, x[s]));
             }
+        }
+    }
+
+    /* With columns from .. to - 1. Few products wait for shared memory together with
+     * those that follow. */
+    template <int FIRST>
+    static BL_HD void subtract(Leaf<FIRST> &leaf, int from, int to)
+    {
+        if constexpr (Leaf<FIRST>::LIVE * sizeof(T) <= 16) {
+            BL_UNROLL_BY_TWO
+            for (int k = from; k < to; k += WIDE)
+                subtract_some(leaf, k);
+        } else {
+            BL_ROLLED
+            for (int k = from; k < to; k += WIDE)
+                subtract_some(leaf, k);
         }
     }
 
@@ -798,15 +816,12 @@ struct TinyCholesky {
             info = info < 0 ? -info : info;
             return;
         }
-        if (t == 0)
-            BL_UNROLL
-        for (int i = 0; i < WIDE; i++)
-            BL_UNROLL
-        for (int j = 0; j <= i; j++)
-            packed[at(begin + i, begin + j)].x = leaf.d[i][j];
         each_own<FIRST>(begin, [&](int s, int w, Cell<T> &cell) {
-            if (beyond(s) || position(FIRST + s) >= begin + WIDE)
-                cell.x = y[s][w];
+            T x = y[s][w];
+            BL_UNROLL
+            for (int i = w; i < WIDE && !beyond(s); i++)
+                x = position(FIRST + s) == begin + i ? leaf.d[i][w] : x;
+            cell.x = x;
         });
         meet();
     }
