@@ -1,6 +1,6 @@
 /* Which Cholesky jobs the tiny kernels take, and their launch. Called by engine.cu. */
-#include "tiny_cholesky.cuh"
 #include "tiny_cholesky.h"
+#include "tiny_pieces.cuh"
 
 namespace bl
 {
