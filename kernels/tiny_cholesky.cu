@@ -35,10 +35,11 @@ size_t workspace(const struct bl_job *, const Card &)
     return 0;
 }
 
-/* Shared memory that a block asks for at its launch: for right-hand sides, or more, so
- * that a multiprocessor does not take all the blocks it could. What is on the way between
- * its read and its write would not stay in the L2 cache, and a sector that is written in
- * part would then be read once more. */
+/* Shared memory that a block asks for at its launch: for right-hand sides, or, where the
+ * memory's speed decides, so much that a multiprocessor does not take all the blocks it
+ * could. What is on the way between its read and its write would not stay in the L2
+ * cache, and a sector that is written in part would then be read once more. (H100, c 25:
+ * 2.14 times the copy floor instead of 2.58; solutions and z U lose by it.) */
 size_t shared_bytes(const struct bl_job *job, const TinyCholeskyKernel &k,
                     const Card &card)
 {
@@ -48,6 +49,10 @@ size_t shared_bytes(const struct bl_job *job, const TinyCholeskyKernel &k,
     int64_t blocks = IN_CACHE / matrices, least = LEAST_WARPS * LANES / k.threads;
     blocks = blocks < least ? least : blocks;
     const int64_t needed = int64_t(sides) * k.bytes;
+    const bool waits = job->n <= 16 || job->routine != BL_POTRF ||
+                       (job->precision == BL_Z && job->uplo == 'U');
+    if (waits)
+        return size_t(needed);
     int64_t room = int64_t(card.shared_bytes) / blocks - k.packed - 1024;
     room = room < SHARED - k.packed ? room : SHARED - k.packed;
     return size_t(room < needed ? needed : room);

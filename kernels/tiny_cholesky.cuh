@@ -19,11 +19,12 @@ namespace bl
 {
 
 /* Lanes that a matrix of order N gets: few enough that not all of them wait for one
- * pivot, so many that its rows fit their registers and that they read whole sectors. */
+ * pivot, so many that its rows fit their registers and that they read whole sectors. Who
+ * solves waits for chains, and has more matrices in a warp. */
 template <class T>
-constexpr int lanes_of(int N)
+constexpr int lanes_of(int N, bool solves)
 {
-    return sizeof(T) == 16 ? (N <= 8 ? 4 : N <= 16 ? 8 : 16) : N <= 16 ? 4 : 8;
+    return N <= 8 ? 4 : sizeof(T) == 16 ? (N <= 16 ? 8 : 16) : N <= 16 && solves ? 4 : 8;
 }
 
 /* N: the order the code is for, n <= N. U is factored in halves whose sums are formed

@@ -20,7 +20,7 @@ namespace bl
  * launch, since most have few. */
 template <class T, int N, bool UPPER, bool SOLVES>
 struct TinyLaunch {
-    static constexpr int G = lanes_of<T>(N);
+    static constexpr int G = lanes_of<T>(N, SOLVES);
     using Matrix = TinyCholesky<T, N, G, UPPER>;
     static constexpr int PACKED = Matrix::GROUPS * Matrix::PITCH; /* cells, a warp */
     static constexpr int BYTES =
