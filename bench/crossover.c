@@ -2,7 +2,7 @@
  * host memory, per routine and precision: time on each side at growing n, and the n where
  * they cross, as a row to paste into src/tune.def.
  *
- *     BATCHLAPACK_LAPACK=/path/of/the/lapack bench/crossover [routine ...]
+ *     BATCHLAPACK_LAPACK=/path/of/the/lapack bench/crossover [largest n] [routine ...]
  *
  * Square calls with n right-hand sides, as tune.def defines a threshold, with 64-bit
  * integers, which any LAPACK can serve. The engine is started before the first
@@ -21,6 +21,8 @@
 
 static const int sizes[] = {64,   96,   128,  192,  256,  384,  512,  768,
                             1024, 1536, 2048, 3072, 4096, 6144, 8192, 0};
+
+static int largest = 8192;
 
 static double seconds(void)
 {
@@ -144,7 +146,7 @@ static double crossover(unsigned id)
                      : r == BL_POTRS || r == BL_POTRI ? bl_id(BL_POTRF, p)
                                                       : id;
     double before = 0, before_n = 0, cross = 0;
-    for (const int *n = sizes; *n; n++) {
+    for (const int *n = sizes; *n && *n <= largest; n++) {
         struct call c = {.id = id, .n = *n, .uplo = 'L', .trans = 'N'};
         c.bytes = (size_t)(c.n * c.n) * bl_element(p);
         c.lwork = 64 * c.n;
@@ -236,6 +238,11 @@ int main(int argc, char **argv)
     struct bl_target lapack =
         bl_find(bl_id(BL_GETRF, BL_D), BL_WIDE, (const void *)(uintptr_t)main);
 
+    if (argc > 1 && atoi(argv[1]) > 0) {
+        largest = atoi(argv[1]);
+        argc--;
+        argv++;
+    }
     for (unsigned r = 0; r < BL_LAPACK_ROUTINES; r++) {
         bool wanted = argc == 1;
         for (int i = 1; i < argc; i++)
