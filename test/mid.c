@@ -4,7 +4,7 @@
  *
  *     mid [MATRICES [LARGEST [PRECISIONS]]]
  *
- * MATRICES: a precision, at least (400); fewer than 100 leave the repetitions out.
+ * MATRICES: a precision, at least (400); fewer than 1000 leave the repetitions out.
  * LARGEST: the largest size (300). "sdcz".
  *
  * The engine is the one that BATCHLAPACK_ENGINE names. It then repeats some batches a
@@ -384,7 +384,7 @@ int main(int argc, char **argv)
             compare((enum bl_precision)p, (matrices + EACH - 1) / EACH);
     for (int p = 0; p < BL_PRECISIONS; p++)
         for (int64_t n = 48;
-             matrices >= 100 && n <= largest && n < 400 && strchr(letters, "sdcz"[p]);
+             matrices >= 1000 && n <= largest && n < 400 && strchr(letters, "sdcz"[p]);
              n += n < 200 ? 49 : 157)
             repeat((enum bl_precision)p, n);
     return failures() != 0;
