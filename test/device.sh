@@ -85,7 +85,7 @@ wrap device-crowd bash "$here/device/crowd.sh"
 wrap device-streams "$BUILD/test/device/streams"
 wrap device-manners "$BUILD/test/device/manners"
 # shellcheck disable=SC2086
-JOBS=8 bash "$here/run" $list | tee "$out/result"
+JOBS=${JOBS:-8} bash "$here/run" $list | tee "$out/result"
 rc=${PIPESTATUS[0]}
 grep -hE '^(ok|not ok|skip) ' test/logs/*.log >"$out/cases"
 [ -z "${OUT:-}" ] || cp -r test/logs "$out/result" "$OUT/" 2>/dev/null
