@@ -61,7 +61,11 @@ bool available(enum bl_precision precision, int which, const Shape &shape, int e
         cudaLaunchConfig_t config =
             config_of(full, shape.kernel->width, element, &attribute);
         int clusters = 0;
+        cudaFuncAttributes attributes;
+        /* Compiled for an older card, the kernel is empty, whatever runs it. */
         bool yes =
+            cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess &&
+            attributes.ptxVersion >= 90 &&
             cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  int(config.dynamicSmemBytes)) == cudaSuccess &&
             cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed,
@@ -101,17 +105,11 @@ struct Grid {
     int64_t chunk;
 };
 
-/* The fewer blocks the faster they meet: a row a thread, where so many fit a block's
- * shared memory; more where there would be more blocks than processors. */
-Grid grid_of(int64_t m, int64_t row_bytes, const Card &card)
+Grid grid_of(int64_t m, const Card &card)
 {
-    const int processors = card.cooperative ? card.processors : 1;
-    const int64_t least = (m + processors - 1) / processors,
-                  most = int64_t(card.shared_bytes - GRID_PANEL_STATIC) / row_bytes - 1;
     Grid grid;
-    grid.chunk = most < GRID_PANEL_THREADS ? most : GRID_PANEL_THREADS;
-    if (grid.chunk < least)
-        grid.chunk = least;
+    grid.blocks = card.cooperative ? card.processors : 1;
+    grid.chunk = (m + grid.blocks - 1) / grid.blocks;
     if (grid.chunk < LARGE_PANEL_WIDTH) /* block 0 owns the diagonal */
         grid.chunk = LARGE_PANEL_WIDTH;
     grid.blocks = int((m + grid.chunk - 1) / grid.chunk);
@@ -129,14 +127,20 @@ size_t board_bytes(int blocks, int element)
 cudaError_t launch_grid(const LargePanel &panel, const Card &card, cudaStream_t stream)
 {
     const PanelKernels &kernels = kernels_of(panel.precision);
-    const Grid grid = grid_of(panel.m, int64_t(panel.w) * kernels.element, card);
+    const Grid grid = grid_of(panel.m, card);
     GridPanel g = {panel, grid.chunk, false};
     void *parameters[] = {&g};
     cudaError_t error =
         cudaMemsetAsync(panel.work, 0, board_bytes(grid.blocks, kernels.element), stream);
-    if (error == cudaSuccess && grid.blocks > 1) {
-        const size_t bytes = size_t(grid.chunk | 1) * panel.w * kernels.element,
-                     room = card.shared_bytes - GRID_PANEL_STATIC;
+    if (error != cudaSuccess)
+        return error;
+    if (grid.blocks > 1) {
+        cudaFuncAttributes attributes;
+        error = cudaFuncGetAttributes(&attributes, kernels.grid);
+        if (error != cudaSuccess)
+            return error;
+        size_t bytes = size_t(grid.chunk | 1) * panel.w * kernels.element;
+        size_t room = card.shared_bytes - attributes.sharedSizeBytes;
         g.resident = bytes <= room;
         error = cudaFuncSetAttribute(
             kernels.grid, cudaFuncAttributeMaxDynamicSharedMemorySize, int(room));
@@ -150,8 +154,6 @@ cudaError_t launch_grid(const LargePanel &panel, const Card &card, cudaStream_t 
         /* Part of the card only (MPS): one block needs no other to be there. */
         (void)cudaGetLastError();
     }
-    if (error != cudaSuccess && error != cudaErrorCooperativeLaunchTooLarge)
-        return error;
     g.chunk = panel.m;
     g.resident = false;
     return cudaLaunchKernel(kernels.grid, dim3(1), dim3(GRID_PANEL_THREADS), parameters,
@@ -168,9 +170,13 @@ int large_panel_width(enum bl_precision precision, int64_t m, const Card &card)
     return precision == BL_Z ? 16 : 32;
 }
 
-size_t large_panel_workspace(enum bl_precision precision, int64_t, const Card &card)
+size_t large_panel_workspace(enum bl_precision precision, int64_t m, const Card &card)
 {
-    return board_bytes(card.processors, kernels_of(precision).element);
+    /* A lower panel can have more blocks, but never more than there are processors. */
+    int blocks = grid_of(m, card).blocks;
+    if (blocks < card.processors)
+        blocks = card.processors;
+    return board_bytes(blocks, kernels_of(precision).element);
 }
 
 cudaError_t large_panel_launch(const LargePanel &panel, const Card &card,

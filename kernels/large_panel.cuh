@@ -178,7 +178,7 @@ struct PanelRows {
             next1 = choose(r == best, a[r][K + 2], next1);
             before = choose(r == best, l[r], before);
         }
-        const bool rare = high && !is_plain(high, pivot, s.factor);
+        const bool rare = !is_plain(high, pivot, s.factor);
         const bool mine = int(threadIdx.x) % 32 == best_lane(high, top, low, where);
         if (mine && rare)
             s = careful_scaling(pivot);
@@ -351,7 +351,7 @@ struct PanelRows {
             const int64_t i = first + r * (height / R);
             if (position[r] < 0 || position[r] == i)
                 continue;
-            _Pragma("unroll 8") for (int k = 0; k < w; k++)
+            for (int k = 0; k < w; k++)
                 put_anywhere((T *)g.a + position[r] + k * lda,
                              fetch(&done[k * height + r * (height / R)]));
         }

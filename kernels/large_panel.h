@@ -48,7 +48,7 @@ struct LargePanel {
 /* The columns that are best taken at once where a panel has m rows. 8, 16 or 32. */
 int large_panel_width(enum bl_precision, int64_t m, const Card &);
 
-/* Grows with m at most; what is enough for a panel is enough for every lower one. */
+/* Grows with m; what is enough for a panel is enough for every lower one. */
 size_t large_panel_workspace(enum bl_precision, int64_t m, const Card &);
 
 /* Factor the panel in place, its own rows interchanged: what xGETRF leaves of an m x w

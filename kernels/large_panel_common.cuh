@@ -78,12 +78,12 @@ __device__ __forceinline__ unsigned warp_max(unsigned x)
 }
 
 /* The lane with the greatest image, whose high part is `top`; of several, the smallest
- * position. Any, where there is none. */
+ * position. */
 __device__ __forceinline__ int best_lane(unsigned high, unsigned top, unsigned low,
                                          unsigned position)
 {
     unsigned mask = __ballot_sync(WARP, high == top);
-    if (top && mask & (mask - 1)) {
+    if (mask & (mask - 1)) {
         bool in = high == top;
         unsigned lowest = warp_max(in ? low : 0);
         in = in && low == lowest;

@@ -12,7 +12,6 @@ constexpr int PANEL_WARPS =
 constexpr int PANEL_BLOCKS = 16; /* of a cluster at most */
 constexpr int PANEL_KERNELS = 4;
 constexpr int GRID_PANEL_THREADS = 512;
-constexpr int GRID_PANEL_STATIC = 20 << 10; /* bytes of shared memory kept free */
 
 /* A kernel of large_panel.cuh. */
 struct PanelKernel {
