@@ -127,8 +127,8 @@ struct bl_engine {
     enum bl_status (*copy_in)(void *queue, void *d, const void *h, size_t bytes);
     enum bl_status (*copy_out)(void *queue, void *h, const void *d, size_t bytes);
 
-    /* The same for `count` columns of `bytes` each, `pitch` apart on the device and without
-     * gaps in h. */
+    /* The same for `count` columns of `bytes` each, `pitch` apart on the device and
+     * without gaps in h. */
     enum bl_status (*copy_in_columns)(void *queue, void *d, size_t pitch, const void *h,
                                       size_t bytes, size_t count);
     enum bl_status (*copy_out_columns)(void *queue, void *h, const void *d, size_t pitch,
