@@ -426,9 +426,6 @@ size_t workspace(const struct bl_job *job, const Card &card)
 
 cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stream)
 {
-#ifdef ONLY
-    return run<ONLY>(job, card, stream);
-#else
     switch (job->precision) {
     case BL_S:
         return run<float>(job, card, stream);
@@ -439,7 +436,6 @@ cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stre
     default:
         return run<Complex<double>>(job, card, stream);
     }
-#endif
 }
 
 } // namespace

@@ -41,13 +41,9 @@ cudaError_t large_diagonal(const LargeDiagonal<T> &d, cudaStream_t stream)
 
 #define BL_INSTANCE(T)                                                                   \
     template cudaError_t large_diagonal(const LargeDiagonal<T> &, cudaStream_t);
-#ifdef ONLY
-BL_INSTANCE(ONLY)
-#else
 BL_INSTANCE(float)
 BL_INSTANCE(double)
 BL_INSTANCE(Complex<float>)
 BL_INSTANCE(Complex<double>)
-#endif
 
 } // namespace bl

@@ -25,13 +25,9 @@ cudaError_t large_step(const LargeStep<T> &s, cudaStream_t stream)
 
 #define BL_INSTANCE(T)                                                                   \
     template cudaError_t large_step(const LargeStep<T> &, cudaStream_t);
-#ifdef ONLY
-BL_INSTANCE(ONLY)
-#else
 BL_INSTANCE(float)
 BL_INSTANCE(double)
 BL_INSTANCE(Complex<float>)
 BL_INSTANCE(Complex<double>)
-#endif
 
 } // namespace bl

@@ -24,13 +24,9 @@ cudaError_t large_triangle(const LargeTriangle<T> &s, cudaStream_t stream)
 
 #define BL_INSTANCE(T)                                                                   \
     template cudaError_t large_triangle(const LargeTriangle<T> &, cudaStream_t);
-#ifdef ONLY
-BL_INSTANCE(ONLY)
-#else
 BL_INSTANCE(float)
 BL_INSTANCE(double)
 BL_INSTANCE(Complex<float>)
 BL_INSTANCE(Complex<double>)
-#endif
 
 } // namespace bl

@@ -72,13 +72,9 @@ cudaError_t large_update(const LargeUpdate<T> &u, const Card &card, cudaStream_t
 
 #define BL_INSTANCE(T)                                                                   \
     template cudaError_t large_update(const LargeUpdate<T> &, const Card &, cudaStream_t);
-#ifdef ONLY
-BL_INSTANCE(ONLY)
-#else
 BL_INSTANCE(float)
 BL_INSTANCE(double)
 BL_INSTANCE(Complex<float>)
 BL_INSTANCE(Complex<double>)
-#endif
 
 } // namespace bl

@@ -198,24 +198,6 @@ static struct problem *problem_of(const struct batch *s, int64_t item)
     return &s->problem[s->turned ? s->inputs - 1 - k : k];
 }
 
-static void set_integer(const struct batch *s, char *p, int64_t at, int64_t value)
-{
-    int32_t narrow = (int32_t)value;
-    memcpy(p + at * s->int_size, s->int_size == 8 ? (void *)&value : (void *)&narrow,
-           (size_t)s->int_size);
-}
-
-static int64_t get_integer(const struct batch *s, const char *p, int64_t at)
-{
-    int64_t wide;
-    int32_t narrow;
-    memcpy(&narrow, p + at * s->int_size, 4);
-    if (s->int_size != 8)
-        return narrow;
-    memcpy(&wide, p + at * 8, 8);
-    return wide;
-}
-
 static void *memory(size_t bytes)
 {
     void *p = malloc(bytes + 1);
@@ -234,10 +216,11 @@ static void fill(const struct batch *s, struct slab *slab)
         memcpy(slab->a + (size_t)at * slab->a_bytes, p->a.data, slab->a_bytes);
         memcpy(slab->b + (size_t)at * slab->b_bytes, p->b.data, slab->b_bytes);
         for (int64_t k = 0; k < slab->ipiv_stride; k++)
-            set_integer(s, slab->ipiv, at * slab->ipiv_stride + k,
+            integer_put(slab->ipiv, at * slab->ipiv_stride + k, s->int_size,
                         k < pivots_of(s) ? p->ipiv[k] : INTEGER_GUARD);
         for (int64_t k = 0; k < slab->info_stride; k++)
-            set_integer(s, slab->info, i * slab->info_stride + k, INTEGER_GUARD);
+            integer_put(slab->info, i * slab->info_stride + k, s->int_size,
+                        INTEGER_GUARD);
         if (s->pointers) {
             slab->a_array[i] = slab->a + (size_t)at * slab->a_bytes;
             slab->b_array[i] = slab->b + (size_t)at * slab->b_bytes;
@@ -377,17 +360,19 @@ static bool check_item(struct batch *s, const struct slab *slab, int64_t i)
 {
     struct problem *p = problem_of(s, i);
     struct matrix a = p->a, b = p->b;
-    int64_t at = place(s, i), info = get_integer(s, slab->info, i * slab->info_stride);
+    int64_t at = place(s, i),
+            info = integer_get(slab->info, i * slab->info_stride, s->int_size);
     char triangle = triangle_of(s), first[256] = "";
     a.data = slab->a + (size_t)at * slab->a_bytes;
     b.data = slab->b + (size_t)at * slab->b_bytes;
     if (info != p->want_info)
         return integers_differ(s, i, "INFO", 0, info, p->want_info);
     for (int64_t k = 1; k < slab->info_stride; k++)
-        if (get_integer(s, slab->info, i * slab->info_stride + k) != INTEGER_GUARD)
+        if (integer_get(slab->info, i * slab->info_stride + k, s->int_size) !=
+            INTEGER_GUARD)
             return complain(s, i, "INFO", "the gap was written");
     for (int64_t k = 0; k < slab->ipiv_stride; k++) {
-        int64_t got = get_integer(s, slab->ipiv, at * slab->ipiv_stride + k);
+        int64_t got = integer_get(slab->ipiv, at * slab->ipiv_stride + k, s->int_size);
         int64_t want = k < pivots_of(s) ? p->want_ipiv[k] : INTEGER_GUARD;
         if (got != want)
             return integers_differ(s, i, "IPIV", k, got, want);
@@ -419,10 +404,11 @@ static bool check_untouched(struct batch *s, const struct slab *slab, int64_t i)
     int64_t at = place(s, i);
     if (memcmp(slab->a + (size_t)at * slab->a_bytes, p->a.data, slab->a_bytes) ||
         memcmp(slab->b + (size_t)at * slab->b_bytes, p->b.data, slab->b_bytes) ||
-        get_integer(s, slab->info, i * slab->info_stride) != INTEGER_GUARD)
+        integer_get(slab->info, i * slab->info_stride, s->int_size) != INTEGER_GUARD)
         return complain(s, i, "not done, but", "it was written");
     for (int64_t k = 0; k < pivots_of(s); k++)
-        if (get_integer(s, slab->ipiv, at * slab->ipiv_stride + k) != p->ipiv[k])
+        if (integer_get(slab->ipiv, at * slab->ipiv_stride + k, s->int_size) !=
+            p->ipiv[k])
             return complain(s, i, "not done, but", "IPIV was written");
     return true;
 }

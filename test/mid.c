@@ -8,13 +8,13 @@
  * LARGEST: the largest size (300). "sdcz".
  *
  * The engine is the one that BATCHLAPACK_ENGINE names. It then repeats some batches a
- * hundred times: the bits may not change. Nothing else of the library is used.
+ * hundred times: the bits may not change.
  */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bl.h"
 #include "reference.h"
 
 #define GUARD 8
@@ -170,24 +170,6 @@ static void drop_slab(struct slab *s)
     must(engine->queue_close(s->queue), "queue-close");
 }
 
-static void put_integer(const struct batch *b, char *p, int64_t at, int64_t value)
-{
-    int32_t narrow = (int32_t)value;
-    memcpy(p + at * b->int_size, b->int_size == 8 ? (void *)&value : (void *)&narrow,
-           (size_t)b->int_size);
-}
-
-static int64_t get_integer(const struct batch *b, const char *p, int64_t at)
-{
-    int64_t wide;
-    int32_t narrow;
-    memcpy(&narrow, p + at * b->int_size, 4);
-    if (b->int_size != 8)
-        return narrow;
-    memcpy(&wide, p + at * 8, 8);
-    return wide;
-}
-
 static void run(const struct batch *b, struct slab *s)
 {
     struct bl_operand a = {s->device, NULL, b->problem[0].lda,
@@ -202,9 +184,9 @@ static void run(const struct batch *b, struct slab *s)
         memset(at, 0x7f, s->a_bytes);
         memcpy(at, p->before.data, matrix_bytes(&p->before));
         for (int64_t k = 0; k < (int64_t)s->ipiv_words; k++)
-            put_integer(b, s->host + s->ipiv, i * (int64_t)s->ipiv_words + k,
+            integer_put(s->host + s->ipiv, i * (int64_t)s->ipiv_words + k, b->int_size,
                         INTEGER_GUARD);
-        put_integer(b, s->host + s->info, i, INTEGER_GUARD);
+        integer_put(s->host + s->info, i, b->int_size, INTEGER_GUARD);
         a_array[i] = s->device + (size_t)i * s->a_bytes;
         ipiv_array[i] =
             s->device + s->ipiv + (size_t)i * s->ipiv_words * (size_t)b->int_size;
@@ -258,14 +240,16 @@ static bool check(struct batch *b, const struct slab *s, int64_t i)
     char detail[256] = "";
     struct matrix got = p->before;
     got.data = s->host + (size_t)i * s->a_bytes;
-    int64_t info = get_integer(b, s->host + s->info, i), k = p->m < p->n ? p->m : p->n;
+    int64_t info = integer_get(s->host + s->info, i, b->int_size),
+            k = p->m < p->n ? p->m : p->n;
     if (info != p->info) {
         snprintf(detail, sizeof detail, "%lld, not %d", (long long)info, p->info);
         complain(b, i, "INFO", detail);
         return false;
     }
     for (int64_t j = 0; j < (int64_t)s->ipiv_words; j++) {
-        int64_t x = get_integer(b, s->host + s->ipiv, i * (int64_t)s->ipiv_words + j);
+        int64_t x =
+            integer_get(s->host + s->ipiv, i * (int64_t)s->ipiv_words + j, b->int_size);
         int64_t want = j < k ? p->ipiv[j] : INTEGER_GUARD;
         if (x != want) {
             snprintf(detail, sizeof detail, "(%lld) is %lld, not %lld", (long long)j + 1,
@@ -368,16 +352,11 @@ int main(int argc, char **argv)
         largest = atoll(argv[2]);
     if (!reference_open())
         return 0;
-    const char *path = getenv("BATCHLAPACK_ENGINE");
-    void *handle = path ? dlopen(path, RTLD_NOW) : NULL;
-    engine = handle ? dlsym(handle, BL_ENGINE_SYMBOL) : NULL;
-    struct bl_device device;
-    char why[200] = "no engine";
-    if (!engine || engine->abi != BL_ENGINE_ABI ||
-        engine->open(0, &device, why, sizeof why) != BL_OK) {
-        verdict(why, "mid-engine");
+    enum bl_reason why = BL_REASONS;
+    engine = bl_engine_for(0, true, &why);
+    verdict(engine ? "" : bl_engine_why(), "mid-engine");
+    if (!engine)
         return 1;
-    }
     const char *letters = argc > 3 ? argv[3] : "sdcz";
     for (int p = 0; p < BL_PRECISIONS; p++)
         if (strchr(letters, "sdcz"[p]))

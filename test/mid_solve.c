@@ -8,12 +8,12 @@
  * MATRICES: a routine and precision, about (160). LARGEST: the largest order (300).
  * "sdcz". The engine is the one that BATCHLAPACK_ENGINE names.
  */
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bl.h"
 #include "reference.h"
 
 enum { GAP = 5, GUARD = -99, EACH = 11, CLASSES = CLASS_INDEFINITE };
@@ -94,32 +94,6 @@ static int64_t netlib(const struct batch *b, struct problem *p, enum bl_routine_
     return c.info;
 }
 
-/* a -= 2 v (v^H a) / v^H v, from the left or, likewise, from the right. */
-static void reflect(struct matrix *a, struct rng *r, bool left)
-{
-    int64_t n = a->cols;
-    long double complex *v = malloc((size_t)n * sizeof *v), y;
-    long double length = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double re = rng_unit(r), im = is_complex(a->precision) ? rng_unit(r) : 0;
-        v[i] = CMPLXL(re, im);
-        length += (long double)(re * re + im * im);
-    }
-    for (int64_t j = 0; j < n; j++) {
-        y = 0;
-        for (int64_t i = 0; i < n; i++)
-            y += left ? conjl(v[i]) * matrix_get(a, i, j) : matrix_get(a, j, i) * v[i];
-        y *= 2 / length;
-        for (int64_t i = 0; i < n; i++) {
-            int64_t row = left ? i : j, column = left ? j : i;
-            long double complex z =
-                matrix_get(a, row, column) - (left ? v[i] * y : y * conjl(v[i]));
-            matrix_put(a, row, column, (double)creall(z), (double)cimagl(z));
-        }
-    }
-    free(v);
-}
-
 /* Of the condition 10^exponent. */
 static void fill_ill(struct matrix *a, double exponent, struct rng *r)
 {
@@ -129,8 +103,8 @@ static void fill_ill(struct matrix *a, double exponent, struct rng *r)
             matrix_put(a, i, j,
                        i == j ? pow(10, -exponent * (double)i / (double)(n - 1)) : 0, 0);
     for (int k = 0; k < 2; k++) {
-        reflect(a, r, true);
-        reflect(a, r, false);
+        matrix_reflect(a, r, true);
+        matrix_reflect(a, r, false);
     }
 }
 
@@ -237,21 +211,8 @@ static struct bl_operand place(struct batch *b, char which)
 
 static void put_integer(const struct batch *b, size_t at, int64_t k, int64_t value)
 {
-    int32_t narrow = (int32_t)value;
     if (b->host)
-        memcpy(b->host + at + (size_t)(k * b->int_size),
-               b->int_size == 8 ? (void *)&value : (void *)&narrow, (size_t)b->int_size);
-}
-
-static int64_t get_integer(const struct batch *b, size_t at, int64_t k)
-{
-    int64_t wide;
-    int32_t narrow;
-    memcpy(&narrow, b->host + at + k * b->int_size, 4);
-    if (b->int_size != 8)
-        return narrow;
-    memcpy(&wide, b->host + at + k * 8, 8);
-    return wide;
+        integer_put(b->host + at, k, b->int_size, value);
 }
 
 static struct bl_job job_of(struct batch *b)
@@ -408,7 +369,7 @@ static void check(struct batch *b, int64_t i)
 {
     struct problem *p = &b->problem[i];
     char first[300] = "";
-    int64_t info = get_integer(b, b->info, i);
+    int64_t info = integer_get(b->host + b->info, i, b->int_size);
     bool zeros =
         holds_negative_zero(&p->a, 0) || (b->nrhs > 0 && holds_negative_zero(&p->b, 0));
     snprintf(first, sizeof first, "%lld, not %lld", (long long)info,
@@ -420,7 +381,7 @@ static void check(struct batch *b, int64_t i)
                        : b->routine == BL_GESV ? p->want_ipiv[k]
                        : p->ipiv[k]            ? p->ipiv[k]
                                                : GUARD;
-        if (get_integer(b, b->ipiv, i * (b->n + 1) + k) != want)
+        if (integer_get(b->host + b->ipiv, i * (b->n + 1) + k, b->int_size) != want)
             fault(b, i, "IPIV", "");
     }
     if (inverts(b)) {
@@ -496,16 +457,11 @@ int main(int argc, char **argv)
         largest = atoll(argv[2]);
     if (!reference_open())
         return 0;
-    const char *path = getenv("BATCHLAPACK_ENGINE");
-    void *handle = path ? dlopen(path, RTLD_NOW) : NULL;
-    engine = handle ? dlsym(handle, BL_ENGINE_SYMBOL) : NULL;
-    struct bl_device device;
-    char why[200] = "no engine";
-    if (!engine || engine->abi != BL_ENGINE_ABI ||
-        engine->open(0, &device, why, sizeof why) != BL_OK) {
-        verdict(why, "mid-solve-engine");
+    enum bl_reason why = BL_REASONS;
+    engine = bl_engine_for(0, true, &why);
+    verdict(engine ? "" : bl_engine_why(), "mid-solve-engine");
+    if (!engine)
         return 1;
-    }
     for (size_t r = 0; r < sizeof routines / sizeof *routines; r++)
         for (int p = 0; p < BL_PRECISIONS; p++)
             if (strchr(letters, "sdcz"[p]))
