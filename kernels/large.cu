@@ -69,6 +69,7 @@ bool has_solve(const struct bl_job *job)
 struct State {
     int64_t info;
     int odd;
+    unsigned arrived;
 };
 
 Layout layout_of(const struct bl_job *job, const Card &card)
@@ -279,7 +280,8 @@ void factor_cholesky(Matrix<T> &x)
             x.then(large_diagonal(
                 LargeDiagonal<T>{upper, int(w), x.at(i, i), x.lda,
                                  sums && i > 0 ? x.sums + i + i * x.n : nullptr, x.n,
-                                 x.n - i - w, &x.state->info, i},
+                                 x.n - i - w, &x.state->info, i,
+                                 &x.state->arrived},
                 x.stream));
             if (i + w < end)
                 update_triangle(x, i, w, i + w, end);
@@ -394,8 +396,14 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
     return error;
 }
 
-/* Of shared memory, for the block on the diagonal of a complex Cholesky factorisation. */
-constexpr size_t SHARED_NEEDED = 72 * 1024;
+bool fits(const struct bl_job *job, const Card &card)
+{
+    static const size_t needed[BL_PRECISIONS] = {
+        large_diagonal_memory<float>(), large_diagonal_memory<double>(),
+        large_diagonal_memory<Complex<float>>(),
+        large_diagonal_memory<Complex<double>>()};
+    return needed[job->precision] <= card.shared_bytes;
+}
 
 bool takes(const struct bl_job *job, const Card &card)
 {
@@ -410,10 +418,10 @@ bool takes(const struct bl_job *job, const Card &card)
     case BL_GESV:
         return job->nrhs > 0;
     case BL_POTRF:
-        return card.shared_bytes >= SHARED_NEEDED;
+        return fits(job, card);
     case BL_POTRS:
     case BL_POSV: /* and so is that of 'L' */
-        return card.shared_bytes >= SHARED_NEEDED && job->nrhs > 0 && job->uplo == 'U';
+        return fits(job, card) && job->nrhs > 0 && job->uplo == 'U';
     default:
         return false;
     }

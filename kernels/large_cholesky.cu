@@ -1,7 +1,8 @@
-/* Launches of the steps of a large Cholesky factorisation.
+/* The step of a large Cholesky factorisation beside the update: kernel and launch.
  *
  * Called by large.cu through large.h.
  */
+#include "large.h"
 #include "large_cholesky.cuh"
 
 namespace bl
@@ -10,36 +11,67 @@ namespace bl
 namespace
 {
 
+/* A block owns ROWS of the rows beside; who does what in it, and what is in shared
+ * memory, is in large_cholesky.cuh. The last block to have fetched the diagonal block
+ * writes it back. */
 template <class T, bool UPPER>
-cudaError_t factor_and_solve(LargeDiagonal<T> d, cudaStream_t stream)
+__global__ void __launch_bounds__(CholeskyPanel<T, UPPER>::THREADS)
+    factor_panel(const __grid_constant__ LargeDiagonal<T> d)
 {
-    constexpr int MEMORY = NB * (NB + 1) * sizeof(T);
-    const void *solve = (const void *)solve_beside<T, UPPER>;
-    void *parameters[] = {&d};
-    cudaError_t error = cudaLaunchKernel((const void *)factor_diagonal<T, UPPER>, dim3(1),
-                                         dim3(DIAGONAL_THREADS), parameters, 0, stream);
-    if (error != cudaSuccess || d.beside == 0)
-        return error;
-    if (MEMORY > 48 * 1024)
-        error = cudaFuncSetAttribute(solve, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     MEMORY);
+    using Panel = CholeskyPanel<T, UPPER>;
+    extern __shared__ __align__(16) char memory[];
+    typename Panel::Memory &m = *(typename Panel::Memory *)memory;
+    const int thread = threadIdx.x;
+    const int64_t first = int64_t(blockIdx.x) * Panel::ROWS;
+    if (*d.info != 0)
+        return;
+    Panel::place_rows(m, d.n, thread);
+    __syncthreads();
+    Panel::fetch_all(m, d, first, thread);
+    __syncthreads();
+    if (thread == 0) {
+        m.writes = atomicAdd(d.arrived, 1) == gridDim.x - 1;
+        if (m.writes)
+            *d.arrived = 0;
+    }
+    __syncwarp();
+    Panel::factor(m, d, thread);
+    __syncthreads();
+    Panel::put_all(m, d, first, thread);
+}
+
+template <class T, bool UPPER>
+cudaError_t launch(LargeDiagonal<T> d, cudaStream_t stream)
+{
+    using Panel = CholeskyPanel<T, UPPER>;
+    constexpr int MEMORY = int(sizeof(typename Panel::Memory));
+    const void *kernel = (const void *)factor_panel<T, UPPER>;
+    cudaError_t error = cudaFuncSetAttribute(
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MEMORY);
     if (error != cudaSuccess)
         return error;
-    const int64_t blocks = (d.beside + BESIDE_ROWS - 1) / BESIDE_ROWS;
-    return cudaLaunchKernel(solve, dim3(unsigned(blocks)), dim3(BESIDE_THREADS),
-                            parameters, MEMORY, stream);
+    void *parameters[] = {&d};
+    const int64_t blocks = (d.beside + Panel::ROWS - 1) / Panel::ROWS;
+    return cudaLaunchKernel(kernel, dim3(unsigned(blocks > 0 ? blocks : 1)),
+                            dim3(Panel::THREADS), parameters, MEMORY, stream);
 }
 
 } // namespace
 
 template <class T>
+size_t large_diagonal_memory()
+{
+    return sizeof(typename CholeskyPanel<T, true>::Memory);
+}
+
+template <class T>
 cudaError_t large_diagonal(const LargeDiagonal<T> &d, cudaStream_t stream)
 {
-    return d.upper ? factor_and_solve<T, true>(d, stream)
-                   : factor_and_solve<T, false>(d, stream);
+    return d.upper ? launch<T, true>(d, stream) : launch<T, false>(d, stream);
 }
 
 #define BL_INSTANCE(T)                                                                   \
+    template size_t large_diagonal_memory<T>();                                          \
     template cudaError_t large_diagonal(const LargeDiagonal<T> &, cudaStream_t);
 BL_INSTANCE(float)
 BL_INSTANCE(double)
