@@ -48,6 +48,7 @@ wrap device-compare "$(program compare)" "${MATRICES:-2000}"
 wrap device-batch env BATCHLAPACK_ENGINE="$engine" "$(program batch)" --heavy
 wrap device-tiny env BATCHLAPACK_ENGINE="$engine" "$(program tiny)" 20000
 wrap device-tiny-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 20000
+wrap device-mid-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 0 beyond
 wrap device-reciprocal "$BUILD/test/device/reciprocal"
 wrap device-entries "$(program entries)" --heavy
 wrap device-field-faults "$(program field_faults)" --heavy
