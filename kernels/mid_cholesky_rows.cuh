@@ -4,8 +4,8 @@
  * Instantiated by mid_cholesky_rows.cu. A thread owns a row of the panel and keeps it in
  * registers from the first product to the last; every element takes its products one by
  * one in ascending order, each rounded on its own, which is all that netlib's bits depend
- * on while everything is finite. A row in which something is not is formed again, with
- * the zeros that netlib skips; what it starts from is still in memory then.
+ * on. That netlib skips some products with zeros shows only where a row holds NaN or Inf;
+ * its own diagonal element is then not positive, and INFO says that it is of no meaning.
  */
 #ifndef BL_MID_CHOLESKY_ROWS_CUH
 #define BL_MID_CHOLESKY_ROWS_CUH
@@ -43,122 +43,6 @@ struct CholeskyRowsShared {
     Real<T> scale[W];           /* reciprocals of the diagonal */
     int bad;                    /* 1 + the first column that is not positive, or 0 */
 };
-
-BL_HD bool any_lane(bool yes)
-{
-#ifdef __CUDACC__
-    return __any_sync(~0u, yes);
-#elif defined BL_HOST_WARP
-    return host_warp::ballot(yes) != 0;
-#else
-    return yes;
-#endif
-}
-
-template <class T>
-BL_HD bool no_exception(T z)
-{
-    const Real<T> limit =
-        sizeof(Real<T>) == 4 ? Real<T>(0x1.fffffep127) : Real<T>(0x1.fffffffffffffp1023);
-    if constexpr (Traits<T>::complex)
-        return fabs(z.re) <= limit && fabs(z.im) <= limit;
-    else
-        return fabs(z) <= limit;
-}
-
-/* The first row of the node of xPOTRF2's recursion that parts rows i >= j of a block. */
-BL_HD int parting_node(int n, int i, int j)
-{
-    int first = 0;
-    while (n > 1) {
-        const int half = n / 2;
-        if (j - first >= half) {
-            first += half;
-            n -= half;
-        } else if (i - first < half)
-            n = half;
-        else
-            break;
-    }
-    return first;
-}
-
-/* Element (i, j) before the division by l(j,j), as xPOTRF forms it whatever it is made
- * of: xGEMM multiplies with zeros, xHERK and xTRSM do not. row_i(k) and row_j(k) are
- * l(i,k) and l(j,k). */
-template <class T, class I, class J>
-BL_HD T careful_element(T x, int n, int i, int j, I row_i, J row_j)
-{
-    const int block = j / NB * NB;
-    const bool inside = i < block + NB;
-    const int order = int(least(NB, n - block));
-    const int solve = inside ? block + parting_node(order, i - block, j - block) : block;
-    if (i == j)
-        x = from_real<T>(real(x));
-    for (int k = 0; k < j; k++) {
-        T factor = conj(row_j(k));
-        if (k >= solve) {
-            if (!is_zero(factor))
-                x = sub(x, mul(factor, row_i(k)));
-            continue;
-        }
-        if constexpr (Traits<T>::complex)
-            factor = mul(negative(one<T>()), factor);
-        else
-            factor = -factor;
-        if (!inside || !is_zero(factor))
-            x = add(x, mul(factor, row_i(k)));
-    }
-    return x;
-}
-
-/* Row i below the block on the diagonal, if it holds more than finite numbers. */
-template <class T>
-BL_CALL void careful_row(const CholeskyRowsShared<T> &s, int n, int p, int width, int i,
-                         T *a, int64_t lda)
-{
-    for (int j = 0; j < width; j++) {
-        T x = careful_element(
-            a[i + (p + j) * lda], n, i, p + j, [&](int k) { return a[i + k * lda]; },
-            [&](int k) { return k < p ? a[p + j + k * lda] : conj(s.factor[k - p][j]); });
-        a[i + (p + j) * lda] = mul(div(one<T>(), s.factor[j][j]), x);
-    }
-}
-
-/* The block on the diagonal, if it does. A warp's work, a lane a row. */
-template <class T>
-BL_CALL void careful_block(CholeskyRowsShared<T> &s, const Team &team, int n, int p,
-                           int width, const T *a, int64_t lda)
-{
-    const int i = team.lane();
-    for (int j = 0; j < width; j++) {
-        T x = from_real<T>(0);
-        if (i >= j && i < width)
-            x = careful_element(
-                a[p + i + (p + j) * lda], n, p + i, p + j,
-                [&](int k) {
-                    return k < p ? a[p + i + k * lda] : conj(s.factor[k - p][i]);
-                },
-                [&](int k) {
-                    return k < p ? a[p + j + k * lda] : conj(s.factor[k - p][j]);
-                });
-        const Real<T> pivot = from_lane(real(x), j);
-        if (!(pivot > 0)) {
-            if (i == 0)
-                s.bad = p + j + 1;
-            break;
-        }
-        const T length = from_real<T>(root(pivot));
-        x = i == j ? length : mul(div(one<T>(), conj(length)), x);
-        team.warp_sync();
-        if (i < ROW_PANEL<T>)
-            s.factor[j][i] = conj(x);
-        if (i == 0)
-            s.scale[j] = div(Real<T>(1), real(length));
-        team.warp_sync();
-    }
-    team.warp_sync();
-}
 
 /* What a thread has of the panel that begins at column p. */
 template <class T>
@@ -232,15 +116,6 @@ struct CholeskyRow {
             for (int j = k + 1; j < W; j++)
                 x[j] = sub(x[j], mul(s.factor[k][j], x[k]));
         }
-    }
-
-    BL_HD bool finite(int count) const
-    {
-        bool all = true;
-        BL_UNROLL
-        for (int k = 0; k < W; k++)
-            all = all && (k >= count || no_exception(x[k]));
-        return all;
     }
 };
 
@@ -323,15 +198,8 @@ BL_HD void cholesky_rows(const CholeskyRows &g, CholeskyRowsShared<T> &s,
                     r.subtract(left, own + k * lda, lda);
             }
             const bool diagonal = row < p + width && pass == 0;
-            if (warp == 0 && pass == 0) {
+            if (warp == 0 && pass == 0)
                 r.factor(s, team, p, width);
-                if (any_lane(lane < width && !r.finite(lane + 1))) {
-                    if (lane == 0)
-                        s.bad = 0;
-                    team.warp_sync();
-                    careful_block(s, team, n, p, width, a, lda);
-                }
-            }
             team.block_sync();
             const int bad = s.bad;
             const bool apart = g.parts > 1 && p + W < n && bad == 0;
@@ -356,12 +224,9 @@ BL_HD void cholesky_rows(const CholeskyRows &g, CholeskyRowsShared<T> &s,
             if (busy && row >= p + W && row < n && (warp > 0 || part == 0)) {
                 if (warp > 0) /* else it came along with the diagonal */
                     r.solve(s);
-                if (r.finite(W)) {
-                    BL_UNROLL
-                    for (int k = 0; k < W; k++)
-                        a[row + (p + k) * lda] = r.x[k];
-                } else
-                    careful_row(s, n, p, width, row, a, lda);
+                BL_UNROLL
+                for (int k = 0; k < W; k++)
+                    a[row + (p + k) * lda] = r.x[k];
             }
             team.block_sync();
             if (g.parts > 1)
