@@ -7,9 +7,9 @@
  * potrf, potrs and posv by bits: every n in 1..32, both triangles, every class of input,
  * strided and by pointers, 32- and 64-bit integers, batches around the limits of a grid,
  * batches of different shapes. potri by residual against netlib's. A result may depend
- * neither on the place in the batch nor on the run. `beyond`: potrf of the sizes after
- * the tiny ones. Links libshim; the engine is the one that BATCHLAPACK_ENGINE names or
- * that lies beside the program.
+ * neither on the place in the batch nor on the run. `beyond`: potrf and posv of the
+ * sizes after the tiny ones. Links libshim; the engine is the one that BATCHLAPACK_ENGINE
+ * names or that lies beside the program.
  */
 #include <math.h>
 #include <stdio.h>
@@ -353,7 +353,8 @@ static void sweep_order(int64_t item, void *data)
                                           : ENOUGH;
     /* Opened once: pinned memory is slow to get, and one thread at a time gets it. */
     struct batch memory = new_batch(w->routine, w->precision, 'L', 1);
-    size_t most = beyond ? (size_t)(each * n * (n + 9)) * element_bytes(w->precision) : 0;
+    size_t most =
+        beyond ? (size_t)(each * n * (n + 50)) * element_bytes(w->precision) : 0;
     bool there = open_memory(&memory, most + ((size_t)8 << 20));
     if (!there)
         memcpy(w->why, memory.why, sizeof w->why);
@@ -514,6 +515,7 @@ int main(int argc, char **argv)
         return 1;
     for (int p = 0; p < BL_PRECISIONS && beyond; p++) {
         every_order(BL_POTRF, (enum bl_precision)p);
+        every_order(BL_POSV, (enum bl_precision)p);
         different_shapes((enum bl_precision)p, 'L');
     }
     if (beyond)
