@@ -1,4 +1,5 @@
-/* Batches of matrices up to 32 x 32 on device memory against cuBLAS, cuSOLVER and MAGMA.
+/* Batches of matrices up to 1024 x 1024 on device memory against cuBLAS, cuSOLVER and
+ * MAGMA.
  *
  *     bench/batched ENGINE [routines [precisions [sizes [magma-batched.csv]]]]
  *
@@ -26,7 +27,8 @@
 
 #include "../src/engine.h"
 
-static const int sizes[] = {2, 3, 4, 5, 7, 8, 11, 15, 16, 17, 20, 24, 25, 31, 32};
+static const int sizes[] = {2,  3,  4,  5,  7,  8,  11,  15,  16,  17,  20,  24,
+                            25, 31, 32, 48, 64, 96, 128, 160, 190, 256, 512, 1024};
 static const size_t element[] = {4, 8, 8, 16};
 static const int REPEATS = 7;
 
@@ -200,9 +202,19 @@ static bool listed(const char *list, const std::string &word)
            ("," + std::string(list) + ",").find("," + word + ",") != std::string::npos;
 }
 
+static int64_t batch_of(int n)
+{
+    return n <= 8     ? 400000
+           : n <= 32  ? 200000
+           : n <= 64  ? 20000
+           : n <= 128 ? 10000
+           : n <= 190 ? 5000
+                      : 500;
+}
+
 static void line(const char *name, enum bl_routine_id r, int precision, int n)
 {
-    int64_t batch = n <= 8 ? 400000 : 200000;
+    const int64_t batch = batch_of(n);
     size_t e = element[precision], one = (size_t)n * n * e, bytes = one * (size_t)batch;
     fill_all(precision, original, (size_t)n * n * batch, r == BL_POTRF ? n : 0);
     fill_all(precision, b, (size_t)n * batch, 0);
@@ -235,10 +247,10 @@ static void line(const char *name, enum bl_routine_id r, int precision, int n)
             good &= peer_getrf[precision](cublas, n, from, n, ipiv, info, many) == 0 &&
                     peer_getri[precision](cublas, n, in, n, ipiv, to, n, info, many) == 0;
         });
-        peer = timed(bytes, [&] {
+        double whole = n > 32 ? apart : timed(bytes, [&] {
             good &= peer_matinv[precision](cublas, n, in, n, to, n, info, many) == 0;
         });
-        peer = std::min(peer, apart);
+        peer = std::min(whole, apart);
     } else
         peer = timed(bytes, [&] {
             good &= peer_potrf[precision](cusolver, CUBLAS_FILL_MODE_LOWER, n,
@@ -286,13 +298,18 @@ int main(int argc, char **argv)
         fprintf(stderr, "batched: %s: %s\n", path, engine ? why : dlerror());
         return 1;
     }
-    const size_t most = (size_t)200000 * 32 * 32 * 16, count = 400000;
+    size_t most = (size_t)200000 * 32 * 32 * 16, count = 400000, rows = 200000 * 32;
+    for (int n : sizes)
+        if (listed(orders, std::to_string(n))) {
+            most = std::max(most, (size_t)batch_of(n) * n * n * 16);
+            rows = std::max(rows, (size_t)batch_of(n) * n);
+        }
     must(engine->queue_open(&queue) == BL_OK, "queue");
     must(cudaMalloc((void **)&original, most) == cudaSuccess &&
              cudaMalloc((void **)&a, most) == cudaSuccess &&
              cudaMalloc((void **)&x, most) == cudaSuccess &&
-             cudaMalloc((void **)&b, count * 32 * 16) == cudaSuccess &&
-             cudaMalloc((void **)&integers, count * 33 * 4) == cudaSuccess &&
+             cudaMalloc((void **)&b, rows * 16) == cudaSuccess &&
+             cudaMalloc((void **)&integers, (rows + count) * 4) == cudaSuccess &&
              cudaMalloc((void **)&pointers, count * 8) == cudaSuccess &&
              cudaMalloc((void **)&peer_pointers, count * 8) == cudaSuccess,
          "memory");
@@ -301,7 +318,7 @@ int main(int argc, char **argv)
              cusolverDnCreate(&cusolver) == 0 &&
              cusolverDnSetStream(cusolver, (cudaStream_t)queue) == 0,
          "cuBLAS and cuSOLVER");
-    double ms = timed(most, [] {
+    double ms = timed(most, [&] {
         cudaMemcpyAsync(x, a, most, cudaMemcpyDeviceToDevice, (cudaStream_t)queue);
     });
     copy_speed = 2 * (double)most / ms * 1e3;

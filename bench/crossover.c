@@ -1,14 +1,15 @@
 /* From which n does the GPU beat the program's own LAPACK? The whole call, host memory to
  * host memory, per routine and precision: time on each side at growing n, and the n where
- * they cross, as a row for src/tune.def.
+ * they cross, as a row to paste into src/tune.def.
  *
- *     BATCHLAPACK_LAPACK=/path/of/the/lapack bench/crossover [routine ...]
+ *     BATCHLAPACK_LAPACK=/path/of/the/lapack bench/crossover [largest n] [routine ...]
  *
- * Square calls with n right-hand sides, as tune.def defines a threshold. Called through
- * the 64-bit entries, which any LAPACK can serve. The engine is started before the first
+ * Square calls with n right-hand sides, as tune.def defines a threshold, with 64-bit
+ * integers, which any LAPACK can serve. The engine is started before the first
  * measurement. Medians of 3; a side that takes over 2 s a call is not measured further.
+ * The row keeps src/tune.def's thresholds over the other kind of LAPACK (a reference one
+ * or not) and those that were not reached: there the GPU was never ahead.
  */
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,8 @@
 
 static const int sizes[] = {64,   96,   128,  192,  256,  384,  512,  768,
                             1024, 1536, 2048, 3072, 4096, 6144, 8192, 0};
+
+static int largest = 8192;
 
 static double seconds(void)
 {
@@ -35,7 +38,6 @@ struct call {
     void *a, *b, *a0, *b0, *work;
     int64_t *ipiv;
     size_t bytes;
-    bl_fn *entry;
 };
 
 /* Random, with a dominant diagonal: good for LU and Cholesky alike. */
@@ -109,7 +111,7 @@ static void call(struct call *c)
         default: /* every dimension is n */
             v[count++] = &c->n;
         }
-    bl_call_lapack(c->entry, count, v);
+    bl_dispatch(c->id, BL_WIDE, v, (const void *)(uintptr_t)call);
 }
 
 /* Median seconds of one call in a mode. */
@@ -121,10 +123,7 @@ static double measure(struct call *c, int mode, unsigned first)
         memcpy(c->b, c->b0, c->bytes);
         if (first != c->id) { /* factors, by the routine's own predecessor */
             struct call f = *c;
-            char name[BL_SYMBOL_MAX];
             f.id = first;
-            bl_symbol(name, first, BL_WIDE);
-            *(void **)&f.entry = dlsym(RTLD_DEFAULT, name);
             batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
             call(&f);
         }
@@ -147,9 +146,7 @@ static double crossover(unsigned id)
                      : r == BL_POTRS || r == BL_POTRI ? bl_id(BL_POTRF, p)
                                                       : id;
     double before = 0, before_n = 0, cross = 0;
-    char name[BL_SYMBOL_MAX];
-    bl_symbol(name, id, BL_WIDE);
-    for (const int *n = sizes; *n; n++) {
+    for (const int *n = sizes; *n && *n <= largest; n++) {
         struct call c = {.id = id, .n = *n, .uplo = 'L', .trans = 'N'};
         c.bytes = (size_t)(c.n * c.n) * bl_element(p);
         c.lwork = 64 * c.n;
@@ -159,7 +156,6 @@ static double crossover(unsigned id)
         c.b0 = malloc(c.bytes);
         c.work = malloc((size_t)c.lwork * bl_element(p));
         c.ipiv = calloc((size_t)c.n, sizeof *c.ipiv);
-        *(void **)&c.entry = dlsym(RTLD_DEFAULT, name);
         fill(&c, c.a0, true);
         fill(&c, c.b0, false);
         measure(&c, BATCHLAPACK_MODE_GPU, first);
@@ -193,8 +189,60 @@ static double crossover(unsigned id)
     return cross;
 }
 
+/* ---- rows of tune.def ---- */
+
+#define N(s, d, c, z)                                                                    \
+    {                                                                                    \
+        s, d, c, z                                                                       \
+    }
+#define E(name, operations, chain)
+#define T(name, operations, fast_lapack, reference, chain) {#operations, chain},
+static const struct {
+    const char *operations;
+    int chain;
+} row[] = {
+#include "tune.def"
+};
+#undef T
+static const double thresholds[][2][BL_PRECISIONS] = {
+#define T(name, operations, fast_lapack, reference, chain) {fast_lapack, reference},
+#include "tune.def"
+#undef T
+};
+#undef E
+#undef N
+
+/* To two digits, upwards. */
+static double rounded(double n)
+{
+    double unit = pow(10, floor(log10(n)) - 1);
+    return unit * ceil(n / unit);
+}
+
+static void print_row(unsigned r, const double cross[BL_PRECISIONS], bool reference)
+{
+    printf("T(%s, %s,", bl_routines[r].name, row[r].operations);
+    for (int kind = 0; kind < 2; kind++) {
+        printf(kind ? ", N(" : " N(");
+        for (unsigned p = 0; p < BL_PRECISIONS; p++)
+            printf(p ? ", %.0f" : "%.0f", kind == reference && cross[p] > 0
+                                              ? rounded(cross[p])
+                                              : thresholds[r][kind][p]);
+        printf(")");
+    }
+    printf(", %d)\n", row[r].chain);
+}
+
 int main(int argc, char **argv)
 {
+    struct bl_target lapack =
+        bl_find(bl_id(BL_GETRF, BL_D), BL_WIDE, (const void *)(uintptr_t)main);
+
+    if (argc > 1 && atoi(argv[1]) > 0) {
+        largest = atoi(argv[1]);
+        argc--;
+        argv++;
+    }
     for (unsigned r = 0; r < BL_LAPACK_ROUTINES; r++) {
         bool wanted = argc == 1;
         for (int i = 1; i < argc; i++)
@@ -204,8 +252,8 @@ int main(int argc, char **argv)
         double n[BL_PRECISIONS];
         for (unsigned p = 0; p < BL_PRECISIONS; p++)
             n[p] = crossover(bl_id(r, p));
-        printf("ROW T(%s, ..., %.0f, %.0f, %.0f, %.0f, ...)   (0: never ahead)\n",
-               bl_routines[r].name, n[0], n[1], n[2], n[3]);
+        print_row(r, n, lapack.reference);
+        fflush(stdout);
     }
     return 0;
 }

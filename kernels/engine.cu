@@ -303,6 +303,20 @@ enum bl_status copy_out(void *queue, void *h, const void *d, size_t bytes)
     BL_VISIT(cudaMemcpyAsync(h, d, bytes, cudaMemcpyDeviceToHost, (cudaStream_t)queue));
 }
 
+enum bl_status copy_in_columns(void *queue, void *d, size_t pitch, const void *h,
+                               size_t bytes, size_t count)
+{
+    BL_VISIT(cudaMemcpy2DAsync(d, pitch, h, bytes, bytes, count, cudaMemcpyHostToDevice,
+                               (cudaStream_t)queue));
+}
+
+enum bl_status copy_out_columns(void *queue, void *h, const void *d, size_t pitch,
+                                size_t bytes, size_t count)
+{
+    BL_VISIT(cudaMemcpy2DAsync(h, bytes, d, pitch, bytes, count, cudaMemcpyDeviceToHost,
+                               (cudaStream_t)queue));
+}
+
 enum bl_status wait_for(void *queue)
 {
     BL_VISIT(cudaStreamSynchronize((cudaStream_t)queue));
@@ -427,8 +441,8 @@ enum bl_status memory_kind(const void *p, enum bl_memory *kind)
 
 /* From the special to the general; the first that takes a job has it. */
 const Family *const families[] = {
-    &tiny,     &tiny_cholesky, &mid_cholesky_rows, &mid_cholesky_columns,
-    &mid_posv, &general};
+    &tiny,     &tiny_cholesky, &large,  &mid_cholesky_rows, &mid_cholesky_columns,
+    &mid_posv, &mid,           &general};
 
 const Family *family_of(const struct bl_job *job)
 {
@@ -474,15 +488,28 @@ enum bl_status run(const struct bl_job *job, void *queue)
 } // namespace bl
 
 extern "C" __attribute__((visibility("default"))) const struct bl_engine bl_engine = {
-    BL_ENGINE_ABI,    sizeof(struct bl_engine),
-    "cuda",           bl::open_device,
-    bl::queue_open,   bl::queue_close,
-    bl::device_alloc, bl::device_free,
-    bl::host_alloc,   bl::host_free,
-    bl::copy_in,      bl::copy_out,
-    bl::workspace,    bl::queue_alloc,
-    bl::queue_free,   bl::reserve,
-    bl::release,      bl::put,
-    bl::bucket,       bl::run,
-    bl::wait_for,     bl::memory_kind,
+    BL_ENGINE_ABI,
+    sizeof(struct bl_engine),
+    "cuda",
+    bl::open_device,
+    bl::queue_open,
+    bl::queue_close,
+    bl::device_alloc,
+    bl::device_free,
+    bl::host_alloc,
+    bl::host_free,
+    bl::copy_in,
+    bl::copy_out,
+    bl::copy_in_columns,
+    bl::copy_out_columns,
+    bl::workspace,
+    bl::queue_alloc,
+    bl::queue_free,
+    bl::reserve,
+    bl::release,
+    bl::put,
+    bl::bucket,
+    bl::run,
+    bl::wait_for,
+    bl::memory_kind,
 };

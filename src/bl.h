@@ -247,7 +247,9 @@ void bl_pipeline_after_fork(void);
 #define BL_IDLE_CALLS 1000
 extern _Atomic bool bl_lanes_hold_memory;
 void bl_pipeline_count_call(void);
-#define BL_SLOT_BYTES ((size_t)64 << 20)
+/* Pinned memory of a call, at most. A result that fits is complete in there before the
+ * first byte of the caller's is written. */
+#define BL_RING_BYTES ((size_t)64 << 20)
 
 /* ---- what happened (stats.c, verbose.c)
  * ------------------------------------------------------ */

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define BL_ENGINE_ABI 2
+#define BL_ENGINE_ABI 3
 
 enum bl_status {
 #define S(name, text) BL_##name,
@@ -126,6 +126,13 @@ struct bl_engine {
     /* Asynchronous in the queue's order; `h` is memory from host_alloc. */
     enum bl_status (*copy_in)(void *queue, void *d, const void *h, size_t bytes);
     enum bl_status (*copy_out)(void *queue, void *h, const void *d, size_t bytes);
+
+    /* The same for `count` columns of `bytes` each, `pitch` apart on the device and
+     * without gaps in h. */
+    enum bl_status (*copy_in_columns)(void *queue, void *d, size_t pitch, const void *h,
+                                      size_t bytes, size_t count);
+    enum bl_status (*copy_out_columns)(void *queue, void *h, const void *d, size_t pitch,
+                                       size_t bytes, size_t count);
 
     /* Bytes that run() needs in job->work. Pointers in the job are not looked at. */
     size_t (*workspace)(const struct bl_job *job);

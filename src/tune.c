@@ -44,6 +44,11 @@ static const int fast_from[BL_ROUTINES] = {
 #undef T
 #undef E
 };
+static const int exact_to[BL_ROUTINES][BL_PRECISIONS] = {
+#define LIMIT(NAME, s, d, c, z) [BL_##NAME] = {s, d, c, z},
+#include "tune.def"
+#undef LIMIT
+};
 static _Atomic bool ready;
 
 /* The rows of tune.def stand in the order of routines.def. */
@@ -76,7 +81,8 @@ double bl_operations(enum bl_routine_id routine, enum bl_precision p, double m, 
 }
 
 /* One problem's bytes over the link and its operations, as seconds. */
-static double moved_and_computed(unsigned id, double m, double n, double nrhs)
+static double moved_and_computed(unsigned id, double m, double n, double nrhs,
+                                 double link_in, double link_out)
 {
     enum bl_routine_id r = bl_operation(id);
     enum bl_precision p = bl_precision(id);
@@ -84,14 +90,15 @@ static double moved_and_computed(unsigned id, double m, double n, double nrhs)
     double in = a + (bl_reads(r, 'b') ? b : 0);
     double out = (bl_writes(r, 'a') ? a : 0) + (bl_writes(r, 'b') ? b : 0) +
                  (bl_writes(r, 'x') ? a : 0);
-    return in / model[MODEL_LINK_IN] + out / model[MODEL_LINK_OUT] +
-           bl_flops(id, m, n, nrhs) / rate[p];
+    return in / link_in + out / link_out + bl_flops(id, m, n, nrhs) / rate[p];
 }
 
 static double gpu_seconds(unsigned id, double m, double n, double nrhs)
 {
     return model[MODEL_LATENCY] + model[MODEL_COLUMN] * (m < n ? m : n) +
-           model[MODEL_PANEL] * m * n + moved_and_computed(id, m, n, nrhs);
+           model[MODEL_PANEL] * m * n +
+           moved_and_computed(id, m, n, nrhs, model[MODEL_LINK_IN],
+                              model[MODEL_LINK_OUT]);
 }
 
 #define IN_FLIGHT 1024 /* matrices that the card works on at a time, about */
@@ -115,7 +122,9 @@ static struct bl_cost batch_cost(const struct bl_call *c)
     struct bl_cost seconds = {
         b * (model[MODEL_CPU_CALL] + bl_flops(c->id, m, n, r) / one) / bl_workers_count(),
         bl_batch_latency(c) +
-            b * (column_seconds(c) / IN_FLIGHT + moved_and_computed(c->id, m, n, r))};
+            b * (column_seconds(c) / IN_FLIGHT +
+                 moved_and_computed(c->id, m, n, r, model[MODEL_BATCH_LINK],
+                                    model[MODEL_BATCH_LINK]))};
     return seconds;
 }
 
@@ -266,6 +275,9 @@ enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c)
     case BL_ARITHMETIC_FAST:
         return BL_FAST;
     }
-    int from = fast_from[bl_operation(c->id)];
+    enum bl_routine_id r = bl_operation(c->id);
+    int from = fast_from[r], limit = exact_to[r][bl_precision(c->id)];
+    if (limit && bl_min(c->m, c->n) > limit)
+        return BL_FAST;
     return is_chain(c) && from && c->n > from ? BL_FAST : BL_EXACT;
 }

@@ -29,9 +29,10 @@
 
 /* What a sleeping thread must get to do: several times what it takes to wake it. */
 #define WORTH_WAKING_NS 50000
-#define RANGE_NS 20000    /* of work between two looks at the counter */
-#define RANGES_A_THREAD 8 /* at least, so that all end at about the same time */
-#define IDLE_SECONDS 5    /* then a worker ends */
+#define RANGE_NS 20000     /* of work between two looks at the counter */
+#define RANGES_A_THREAD 8  /* at least, so that all end at about the same time */
+#define IDLE_SECONDS 5     /* then a worker ends */
+#define LOOK_OUT_NS 100000 /* of a worker that has copied, before it sleeps */
 #define STACK_BYTES                                                                      \
     (8u << 20) /* what a main thread has: a LAPACK that runs there runs here;            \
                   address space only, until it is touched */
@@ -44,7 +45,9 @@ struct run {
     _Atomic int64_t next;
     fenv_t floating_point; /* of the calling thread */
     _Atomic int raised;    /* exception flags */
-    int entered, inside;   /* workers so far, and now; under the lock */
+    int entered;           /* workers so far; under the lock */
+    _Atomic int inside;    /* workers now; changed under the lock */
+    bool more_to_come;     /* another run like this one */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -52,7 +55,7 @@ static pthread_cond_t wake = PTHREAD_COND_INITIALIZER,
                       all_left = PTHREAD_COND_INITIALIZER;
 /* Under the lock: */
 static struct run *current; /* NULL: the workers are free */
-static int wanted;          /* so many more may enter the current run */
+static _Atomic int wanted;  /* so many more may enter the current run */
 static int alive;           /* workers started and not ended */
 
 static pid_t home; /* the process that may have workers */
@@ -136,11 +139,22 @@ static void wake_two(void)
     pthread_cond_signal(&wake);
 }
 
+/* Until there is work, or, for the caller of `r`, until nobody works on it any more; or
+ * for LOOK_OUT_NS. Going to sleep and being woken takes as long as copying a megabyte. */
+static void look_out(const struct run *r)
+{
+    uint64_t begin = bl_now();
+    while ((r ? atomic_load_explicit(&r->inside, memory_order_relaxed) > 0
+              : atomic_load_explicit(&wanted, memory_order_relaxed) <= 0) &&
+           bl_now() - begin < LOOK_OUT_NS)
+        sched_yield();
+}
+
 static void help(void) /* with the lock held */
 {
     struct run *r = current;
     int worker = ++r->entered;
-    bool more = --wanted > 0;
+    bool more = --wanted > 0, stay = r->more_to_come;
     r->inside++;
     pthread_mutex_unlock(&lock);
     if (more)
@@ -150,6 +164,11 @@ static void help(void) /* with the lock held */
     pthread_mutex_lock(&lock);
     if (--r->inside == 0)
         pthread_cond_signal(&all_left);
+    if (!stay)
+        return;
+    pthread_mutex_unlock(&lock);
+    look_out(NULL);
+    pthread_mutex_lock(&lock);
 }
 
 static void *worker_thread(void *unused)
@@ -223,11 +242,33 @@ static bool run_together(struct run *r, int helpers)
     work(r, 0);
     pthread_mutex_lock(&lock);
     wanted = 0;
+    if (r->more_to_come) {
+        pthread_mutex_unlock(&lock);
+        look_out(r);
+        pthread_mutex_lock(&lock);
+    }
     while (r->inside > 0)
         pthread_cond_wait(&all_left, &lock);
     current = NULL;
     pthread_mutex_unlock(&lock);
     return true;
+}
+
+/* In about equal ranges. False: nothing was done. */
+static bool share_out(struct run *r, int64_t ns, int together)
+{
+    int64_t share = r->count / together / RANGES_A_THREAD;
+    r->grain = bl_max(1, bl_min(share, RANGE_NS / ns));
+    return run_together(r, together - 1);
+}
+
+void bl_workers_copy(int64_t ns, int64_t count, bl_part *part, void *arg)
+{
+    int together = count > 0 ? worth(ns, count) : 0;
+    struct run r = {.part = part, .arg = arg, .count = count, .more_to_come = true};
+    fegetenv(&r.floating_point);
+    if (count > 0 && (together < 2 || !share_out(&r, ns, together)))
+        part(arg, 0, count, 0);
 }
 
 void bl_workers_run(int64_t ns, int64_t count, bl_part *part, void *arg)
@@ -241,13 +282,11 @@ void bl_workers_run(int64_t ns, int64_t count, bl_part *part, void *arg)
         struct bl_guard guard;
         bl_guard_enter(&guard);
         fesetenv(&guard.floating_point);
-        int64_t share = count / together / RANGES_A_THREAD;
         struct run r = {.part = part,
                         .arg = arg,
                         .count = count,
-                        .grain = bl_max(1, bl_min(share, RANGE_NS / ns)),
                         .floating_point = guard.floating_point};
-        bool done = run_together(&r, together - 1);
+        bool done = share_out(&r, ns, together);
         bl_guard_leave(&guard);
         if (done) {
             feraiseexcept(r.raised); /* traps are off */

@@ -26,6 +26,11 @@ typedef void bl_part(void *arg, int64_t from, int64_t to, int worker);
  * and every run in a forked child. `part` must return: no longjmp, no throw. */
 void bl_workers_run(int64_t ns, int64_t count, bl_part *part, void *arg);
 
+/* The same for copies, on behalf of a thread that is inside the guard already: `part`
+ * touches no floating-point state. Another run is soon to come, so workers look out for
+ * it for a moment before they sleep. */
+void bl_workers_copy(int64_t ns, int64_t count, bl_part *part, void *arg);
+
 /* The most threads that work on a run, the calling one included; at least 1. */
 int bl_workers_count(void);
 

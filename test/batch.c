@@ -1,6 +1,7 @@
 /* Batches through the pipeline, item by item against netlib: strided and by pointers,
  * with gaps, 32- and 64-bit integers, every routine, precision and size to 70, counts
- * around the limits of a grid, batches larger than a slot; and the batched faults of the
+ * around the limits of a grid, batches of several chunks from ordinary and from pinned
+ * memory, single problems in pieces; and the batched faults of the
  * field.
  *
  *     batch [--heavy | --small | --tiny]
@@ -11,6 +12,7 @@
  * input: getri and potri, which may differ from netlib, must at least agree with
  * themselves.
  */
+#include <complex.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -52,6 +54,7 @@ struct batch {
     int64_t inputs; /* number of different problems */
     int int_size;
     bool pointers; /* arrays of pointers, items in reverse order in memory */
+    bool pinned;   /* A and B lie in pinned memory */
     bool turned;   /* item i is a copy of problem inputs - 1 - i modulo inputs */
     struct problem *problem;
     char why[600];
@@ -195,24 +198,6 @@ static struct problem *problem_of(const struct batch *s, int64_t item)
     return &s->problem[s->turned ? s->inputs - 1 - k : k];
 }
 
-static void set_integer(const struct batch *s, char *p, int64_t at, int64_t value)
-{
-    int32_t narrow = (int32_t)value;
-    memcpy(p + at * s->int_size, s->int_size == 8 ? (void *)&value : (void *)&narrow,
-           (size_t)s->int_size);
-}
-
-static int64_t get_integer(const struct batch *s, const char *p, int64_t at)
-{
-    int64_t wide;
-    int32_t narrow;
-    memcpy(&narrow, p + at * s->int_size, 4);
-    if (s->int_size != 8)
-        return narrow;
-    memcpy(&wide, p + at * 8, 8);
-    return wide;
-}
-
 static void *memory(size_t bytes)
 {
     void *p = malloc(bytes + 1);
@@ -231,16 +216,32 @@ static void fill(const struct batch *s, struct slab *slab)
         memcpy(slab->a + (size_t)at * slab->a_bytes, p->a.data, slab->a_bytes);
         memcpy(slab->b + (size_t)at * slab->b_bytes, p->b.data, slab->b_bytes);
         for (int64_t k = 0; k < slab->ipiv_stride; k++)
-            set_integer(s, slab->ipiv, at * slab->ipiv_stride + k,
+            integer_put(slab->ipiv, at * slab->ipiv_stride + k, s->int_size,
                         k < pivots_of(s) ? p->ipiv[k] : INTEGER_GUARD);
         for (int64_t k = 0; k < slab->info_stride; k++)
-            set_integer(s, slab->info, i * slab->info_stride + k, INTEGER_GUARD);
+            integer_put(slab->info, i * slab->info_stride + k, s->int_size,
+                        INTEGER_GUARD);
         if (s->pointers) {
             slab->a_array[i] = slab->a + (size_t)at * slab->a_bytes;
             slab->b_array[i] = slab->b + (size_t)at * slab->b_bytes;
             slab->ipiv_array[i] = slab->ipiv + at * slab->ipiv_stride * s->int_size;
         }
     }
+}
+
+static char *plain_memory(size_t bytes)
+{
+    return memory(bytes);
+}
+
+static char *pinned_memory(size_t bytes)
+{
+    void *p = NULL;
+    if (engine->host_alloc(bytes + 1, &p) != BL_OK) {
+        printf("not ok batch - no pinned memory\n");
+        exit(1);
+    }
+    return p;
 }
 
 static struct slab new_slab(const struct batch *s)
@@ -251,8 +252,9 @@ static struct slab new_slab(const struct batch *s)
                         .b_bytes = matrix_bytes(&p->b),
                         .ipiv_stride = pivots_of(s) + (s->count % 2 ? 0 : GAP),
                         .info_stride = s->pointers ? 2 : 1};
-    slab.a = memory(count * slab.a_bytes);
-    slab.b = memory(count * slab.b_bytes);
+    char *(*get)(size_t) = s->pinned ? pinned_memory : plain_memory;
+    slab.a = get(count * slab.a_bytes);
+    slab.b = get(count * slab.b_bytes);
     slab.ipiv = memory(count * (size_t)slab.ipiv_stride * (size_t)s->int_size);
     slab.info = memory(count * (size_t)slab.info_stride * (size_t)s->int_size);
     if (s->pointers) {
@@ -264,10 +266,15 @@ static struct slab new_slab(const struct batch *s)
     return slab;
 }
 
-static void drop_slab(struct slab *slab)
+static void drop_slab(const struct batch *s, struct slab *slab)
 {
-    free(slab->a);
-    free(slab->b);
+    if (s->pinned) {
+        engine->host_free(slab->a);
+        engine->host_free(slab->b);
+    } else {
+        free(slab->a);
+        free(slab->b);
+    }
     free(slab->ipiv);
     free(slab->info);
     free(slab->a_array);
@@ -310,11 +317,11 @@ static bool complain(struct batch *s, int64_t item, const char *what, const char
         snprintf(
             s->why, sizeof s->why,
             "%s m=%lld n=%lld nrhs=%lld uplo=%c trans=%c lda=%lld ldb=%lld count=%lld "
-            "%d-byte integers, %s: item %lld: %s: %s",
+            "%d-byte integers, %s%s: item %lld: %s: %s",
             routine_name(s->routine, s->precision), (long long)s->m, (long long)s->n,
             (long long)s->nrhs, s->uplo, s->trans, (long long)s->lda, (long long)s->ldb,
             (long long)s->count, s->int_size, s->pointers ? "pointers" : "strided",
-            (long long)item, what, detail);
+            s->pinned ? ", pinned" : "", (long long)item, what, detail);
     return false;
 }
 
@@ -353,17 +360,19 @@ static bool check_item(struct batch *s, const struct slab *slab, int64_t i)
 {
     struct problem *p = problem_of(s, i);
     struct matrix a = p->a, b = p->b;
-    int64_t at = place(s, i), info = get_integer(s, slab->info, i * slab->info_stride);
+    int64_t at = place(s, i),
+            info = integer_get(slab->info, i * slab->info_stride, s->int_size);
     char triangle = triangle_of(s), first[256] = "";
     a.data = slab->a + (size_t)at * slab->a_bytes;
     b.data = slab->b + (size_t)at * slab->b_bytes;
     if (info != p->want_info)
         return integers_differ(s, i, "INFO", 0, info, p->want_info);
     for (int64_t k = 1; k < slab->info_stride; k++)
-        if (get_integer(s, slab->info, i * slab->info_stride + k) != INTEGER_GUARD)
+        if (integer_get(slab->info, i * slab->info_stride + k, s->int_size) !=
+            INTEGER_GUARD)
             return complain(s, i, "INFO", "the gap was written");
     for (int64_t k = 0; k < slab->ipiv_stride; k++) {
-        int64_t got = get_integer(s, slab->ipiv, at * slab->ipiv_stride + k);
+        int64_t got = integer_get(slab->ipiv, at * slab->ipiv_stride + k, s->int_size);
         int64_t want = k < pivots_of(s) ? p->want_ipiv[k] : INTEGER_GUARD;
         if (got != want)
             return integers_differ(s, i, "IPIV", k, got, want);
@@ -395,10 +404,11 @@ static bool check_untouched(struct batch *s, const struct slab *slab, int64_t i)
     int64_t at = place(s, i);
     if (memcmp(slab->a + (size_t)at * slab->a_bytes, p->a.data, slab->a_bytes) ||
         memcmp(slab->b + (size_t)at * slab->b_bytes, p->b.data, slab->b_bytes) ||
-        get_integer(s, slab->info, i * slab->info_stride) != INTEGER_GUARD)
+        integer_get(slab->info, i * slab->info_stride, s->int_size) != INTEGER_GUARD)
         return complain(s, i, "not done, but", "it was written");
     for (int64_t k = 0; k < pivots_of(s); k++)
-        if (get_integer(s, slab->ipiv, at * slab->ipiv_stride + k) != p->ipiv[k])
+        if (integer_get(slab->ipiv, at * slab->ipiv_stride + k, s->int_size) !=
+            p->ipiv[k])
             return complain(s, i, "not done, but", "IPIV was written");
     return true;
 }
@@ -418,7 +428,7 @@ static bool run_expecting(struct batch *s, enum bl_status expected, int64_t expe
         complain(s, -1, "status", detail);
     for (int64_t i = 0; i < s->count && good; i++)
         good = i < done ? check_item(s, &slab, i) : check_untouched(s, &slab, i);
-    drop_slab(&slab);
+    drop_slab(s, &slab);
     return good;
 }
 
@@ -540,42 +550,115 @@ static void counts(int64_t item, void *data)
             name + 1, *name);
 }
 
-/* ---- larger than a slot ---- */
+/* ---- several chunks, and single problems that go in pieces ---- */
 
+/* From here on a column is `gap` rows longer than the matrix; without one, pinned memory
+ * is read by the device itself. */
 static const struct {
     enum bl_routine_id routine;
     enum bl_precision precision;
-    int64_t n, nrhs, count;
-    bool pointers;
+    int64_t n, nrhs, count, gap;
+    bool pointers, pinned;
 } large[] = {
-    {BL_GETRF, BL_D, 64, 0, 3000, false},  {BL_GESV, BL_Z, 33, 40, 2100, true},
-    {BL_GETRS, BL_S, 8, 200, 12000, true}, {BL_POTRF, BL_C, 50, 0, 4000, false},
-    {BL_GETRI, BL_Z, 20, 0, 12000, true},  {BL_POTRS, BL_D, 16, 64, 9000, false},
+    {BL_GETRF, BL_D, 64, 0, 3000, 1, false, false},
+    {BL_GETRF, BL_D, 64, 0, 3000, 0, false, false},
+    {BL_GETRF, BL_D, 64, 0, 3000, 0, false, true},
+    {BL_GETRF, BL_C, 96, 0, 151, 1, false, true},
+    {BL_GESV, BL_Z, 33, 40, 2100, 1, true, false},
+    {BL_GESV, BL_Z, 33, 40, 1100, 0, false, true},
+    {BL_GETRS, BL_S, 8, 200, 12000, 1, true, false},
+    {BL_GETRS, BL_S, 8, 200, 12000, 0, false, true},
+    {BL_POTRF, BL_C, 50, 0, 4000, 1, false, false},
+    {BL_POTRF, BL_C, 50, 0, 4000, 0, false, true},
+    {BL_GETRI, BL_Z, 20, 0, 12000, 1, true, false},
+    {BL_POTRS, BL_D, 16, 64, 9000, 1, false, false},
+    /* The result fits the ring, and not. */
+    {BL_GETRS, BL_D, 4, 400000, 1, 0, false, false},
+    {BL_GETRS, BL_D, 4, 400000, 1, 0, false, true},
+    {BL_GETRS, BL_Z, 4, 300000, 1, 3, false, true},
+    {BL_GETRS, BL_D, 4, 2300000, 1, 0, false, false},
+    {BL_GETRS, BL_D, 4, 2300000, 1, 0, false, true},
+    {BL_POTRS, BL_D, 4, 2300000, 1, 1, true, false},
+    /* A triangle in blocks. */
+    {BL_POTRF, BL_D, 1101, 0, 1, 1, false, false},
+    {BL_POTRF, BL_D, 1102, 0, 1, 0, false, true},
+    {BL_POTRS, BL_D, 1057, 3, 1, 0, true, false},
+    {BL_POSV, BL_C, 1033, 2, 1, 0, false, true},
+    {BL_POTRI, BL_Z, 731, 0, 1, 1, false, false},
 };
 
-static void larger_than_a_slot(int64_t item, void *data)
+static void several_chunks(int64_t item, void *data)
 {
     (void)data;
     struct batch s = {.routine = large[item].routine,
                       .precision = large[item].precision,
-                      .uplo = 'U',
+                      .uplo = item % 2 ? 'L' : 'U',
                       .trans = 'N',
                       .m = large[item].n,
                       .n = large[item].n,
                       .nrhs = large[item].nrhs,
-                      .lda = large[item].n + 1,
-                      .ldb = large[item].n + 1,
+                      .lda = large[item].n + large[item].gap,
+                      .ldb = large[item].n + large[item].gap,
                       .count = large[item].count,
                       .int_size = 4,
+                      .pinned = large[item].pinned,
                       .pointers = large[item].pointers};
     struct rng r = {(uint64_t)item};
-    new_problems(&s, 11);
+    new_problems(&s, bl_min(11, s.count));
     for (int64_t k = 0; k < s.inputs; k++)
         pose(&s, k, NULL, CLASS_RANDOM, rng_next(&r));
     run(&s);
     drop_problems(&s);
     const char *name = routine_name(s.routine, s.precision);
-    verdict(s.why, "batch-larger-than-a-slot-%s-%c", name + 1, *name);
+    verdict(s.why, "batch-%s%s-%s-%c-%lld", s.count > 1 ? "several-chunks" : "in-pieces",
+            s.pinned ? "-pinned" : "", name + 1, *name, (long long)item);
+}
+
+/* potrf of z matrices whose triangle alone is larger than the ring. The factor has 2 on
+ * its diagonal and 1 beside it, so A has 4 and then 5 there, and 2; the other triangle
+ * belongs to the caller. */
+static void large_triangle(int64_t item, void *data)
+{
+    const int64_t n = 3001, lda = n + item % 2;
+    bool lower = item / 2;
+    double complex *a = (void *)plain_memory((size_t)(lda * n) * sizeof *a);
+    int32_t info = -1;
+    char why[100] = "";
+    (void)data;
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < lda; i++) {
+            int64_t away = lower ? i - j : j - i;
+            a[j * lda + i] = i >= n || away < 0 ? 77.0
+                             : away == 0        ? (i ? 5.0 : 4.0)
+                             : away == 1        ? 2.0
+                                                : 0.0;
+        }
+    struct bl_job job = {.routine = BL_POTRF,
+                         .precision = BL_Z,
+                         .uplo = lower ? 'L' : 'U',
+                         .int_size = 4,
+                         .m = n,
+                         .n = n,
+                         .batch = 1,
+                         .a = {a, NULL, lda, 0},
+                         .info = {&info, NULL, 0, 0}};
+    struct bl_traffic traffic = {0, 0};
+    int64_t done = 0;
+    if (bl_pipeline(engine, &job, &done, &traffic) != BL_OK || info != 0)
+        snprintf(why, sizeof why, "status or INFO");
+    for (int64_t j = 0; j < n && !*why; j++)
+        for (int64_t i = 0; i < lda; i++) {
+            int64_t away = lower ? i - j : j - i;
+            double want = i >= n || away < 0 ? 77 : away == 0 ? 2 : away == 1 ? 1 : 0;
+            if (a[j * lda + i] != want)
+                snprintf(why, sizeof why, "A(%lld,%lld)", (long long)i + 1,
+                         (long long)j + 1);
+        }
+    uint64_t square = (uint64_t)(n * n) * sizeof *a;
+    if (traffic.in * 10 > square * 6 || traffic.out * 10 > square * 6)
+        snprintf(why, sizeof why, "more than the triangle crossed the link");
+    free(a);
+    verdict(why, "batch-large-triangle-%c-%lld", job.uplo, (long long)(lda - n));
 }
 
 /* ---- faults of the field, batched ---- */
@@ -828,30 +911,36 @@ static void out_of_memory(void)
 
 /* The k-th launch, copy or wait of a batch of several chunks fails: what is done is
  * right, the rest is untouched, and a later call is served. */
-static void failing_in_mid_batch(void)
+static void failing_in_mid_batch(bool pinned)
 {
     static const enum mock_step step[] = {MOCK_RUN, MOCK_COPY_IN, MOCK_COPY_OUT,
                                           MOCK_WAIT};
+    static const uint64_t at[] = {1, 2, 3, 5, 8, 9, 13, 18, 21, 34};
     struct batch s = random_batch(BL_GETRF, 16, 70000);
-    for (int k = 0; k < 4 && !*s.why; k++)
-        for (uint64_t at = 1; at <= 5 && !*s.why; at++) {
+    int partly = 0;
+    s.pinned = pinned;
+    for (int k = 0; k < 4; k++)
+        for (size_t i = 0; i < sizeof at / sizeof *at && !*s.why; i++) {
             mock_order(
-                &(struct mock_order){.step = step[k], .at = at, .status = BL_FAULT});
+                &(struct mock_order){.step = step[k], .at = at[i], .status = BL_FAULT});
             struct slab slab = new_slab(&s);
             struct bl_job job = job_of(&s, &slab);
             struct bl_traffic traffic = {0, 0};
             int64_t done = -1;
             enum bl_status status = bl_pipeline(engine, &job, &done, &traffic);
-            bool fired = steps_taken(step[k]) >= at;
+            bool fired = steps_taken(step[k]) >= at[i];
+            partly += done > 0 && done < s.count;
             if (status != (fired ? BL_FAULT : BL_OK))
                 complain(&s, -1, "status", "not the one ordered");
-            for (int64_t i = 0; i < s.count && !*s.why; i++)
-                if (!(i < done ? check_item(&s, &slab, i)
-                               : check_untouched(&s, &slab, i)))
+            for (int64_t item = 0; item < s.count && !*s.why; item++)
+                if (!(item < done ? check_item(&s, &slab, item)
+                                  : check_untouched(&s, &slab, item)))
                     break;
-            drop_slab(&slab);
+            drop_slab(&s, &slab);
             mock_order(&nothing);
         }
+    if (partly < 8)
+        complain(&s, -1, "faults", "too few came between the first and the last chunk");
     if (!*s.why)
         run(&s);
     mock_order(&(struct mock_order){.step = MOCK_STEPS, .lose_launch = 1});
@@ -859,7 +948,21 @@ static void failing_in_mid_batch(void)
         run_expecting(&s, BL_FAULT, 0);
     mock_order(&nothing);
     drop_problems(&s);
-    verdict(s.why, "batch-failing-in-the-middle");
+    verdict(s.why, "batch-failing-in-the-middle%s", pinned ? "-pinned" : "");
+}
+
+/* Chunks of one batch are under way at the same time, in bounded memory. */
+static void overlap(void)
+{
+    struct batch s = random_batch(BL_GETRF, 32, 4000);
+    struct mock_counts counted;
+    mock_order(&nothing);
+    run(&s);
+    mock_counted(&counted);
+    if (counted.most_under_way < 3 || counted.most_under_way > 8)
+        complain(&s, -1, "chunks under way", counted.most_under_way < 3 ? "few" : "many");
+    drop_problems(&s);
+    verdict(s.why, "batch-overlap");
 }
 
 static void find_mock(void)
@@ -933,11 +1036,15 @@ int main(int argc, char **argv)
     if (small)
         return failures() != 0;
     in_parallel((int64_t)BL_LAPACK_ROUTINES * BL_PRECISIONS, counts, NULL);
-    in_parallel((int64_t)(sizeof large / sizeof *large), larger_than_a_slot, NULL);
+    in_parallel((int64_t)(sizeof large / sizeof *large), several_chunks, NULL);
+    in_parallel(4, large_triangle, NULL);
     in_parallel(FIELD_TESTS * BL_PRECISIONS, field_test, NULL);
     if (heavy && !mock_order) /* netlib would take minutes */
         beyond_32_bits();
-    if (mock_order)
-        failing_in_mid_batch();
+    if (mock_order) {
+        overlap();
+        failing_in_mid_batch(false);
+        failing_in_mid_batch(true);
+    }
     return failures() != 0;
 }

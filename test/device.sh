@@ -7,6 +7,7 @@
 #   LIBS          a folder with netlib's liblapack.so.3, libblas.so.3, libgfortran.so.5 and
 #                 LAPACK's test programs, where the machine's own LAPACK is another
 #   MATRICES      how many matrices a precision the bit comparison takes (2000)
+#   LARGEST       order of the largest single matrix that is compared by bits (2047)
 #   SANITIZER=no  leave compute-sanitizer out
 #
 # Without --record it is one of make check's tests and says every case again.
@@ -48,9 +49,13 @@ wrap device-compare "$(program compare)" "${MATRICES:-2000}"
 wrap device-batch env BATCHLAPACK_ENGINE="$engine" "$(program batch)" --heavy
 wrap device-tiny env BATCHLAPACK_ENGINE="$engine" "$(program tiny)" 20000
 wrap device-tiny-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 20000
+wrap device-large env BATCHLAPACK_ENGINE="$engine" "$(program large)" "${LARGEST:-2047}"
 wrap device-mid-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 0 beyond
 wrap device-reciprocal "$BUILD/test/device/reciprocal"
+wrap device-large-panel "$BUILD/test/device/large_panel"
 wrap device-entries "$(program entries)" --heavy
+wrap device-mid env BATCHLAPACK_ENGINE="$engine" "$(program mid)" "${MATRICES:-3000}" 400
+wrap device-mid-solve env BATCHLAPACK_ENGINE="$engine" "$(program mid_solve)" 660 300
 wrap device-field-faults "$(program field_faults)" --heavy
 wrap device-xlintst bash "$here/xlintst.sh"
 wrap device-examples bash "$here/examples.sh"
@@ -63,8 +68,12 @@ else
         wrap "device-$1-$2" env BATCHLAPACK_ENGINE="$engine" \
             bash "$here/device/sanitize.sh" "$@"
     }
-    # racecheck takes a minute for what memcheck does in a second, and so gets two sizes.
+    # racecheck takes a minute for what memcheck does in a second, and so gets small sizes.
     sanitize racecheck batch "$(program batch)" --tiny
+    sanitize racecheck mid "$(program mid)" 32 100
+    sanitize racecheck mid_solve "$(program mid_solve)" 11 80 dc
+    sanitize memcheck mid "$(program mid)" 64 300
+    sanitize memcheck mid_solve "$(program mid_solve)" 33 200
     sanitize memcheck batch "$(program batch)" --small
     for row in geinv_batch_strided gedet_batch_strided getrf_batch; do
         sanitize memcheck $row "$(program entries)" --only $row
@@ -76,7 +85,7 @@ wrap device-crowd bash "$here/device/crowd.sh"
 wrap device-streams "$BUILD/test/device/streams"
 wrap device-manners "$BUILD/test/device/manners"
 # shellcheck disable=SC2086
-JOBS=8 bash "$here/run" $list | tee "$out/result"
+JOBS=${JOBS:-8} bash "$here/run" $list | tee "$out/result"
 rc=${PIPESTATUS[0]}
 grep -hE '^(ok|not ok|skip) ' test/logs/*.log >"$out/cases"
 [ -z "${OUT:-}" ] || cp -r test/logs "$out/result" "$OUT/" 2>/dev/null

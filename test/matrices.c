@@ -356,3 +356,45 @@ void matrix_fill_hermitian(struct matrix *a, char uplo, enum matrix_class c,
         sprinkle(a, uplo, c, &r);
     free(v);
 }
+
+void matrix_reflect(struct matrix *a, struct rng *r, bool left)
+{
+    int64_t n = a->cols;
+    long double complex *v = malloc((size_t)n * sizeof *v), y;
+    long double length = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double re = rng_unit(r), im = is_complex(a->precision) ? rng_unit(r) : 0;
+        v[i] = CMPLXL(re, im);
+        length += (long double)(re * re + im * im);
+    }
+    for (int64_t j = 0; j < n; j++) {
+        y = 0;
+        for (int64_t i = 0; i < n; i++)
+            y += left ? conjl(v[i]) * matrix_get(a, i, j) : matrix_get(a, j, i) * v[i];
+        y *= 2 / length;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t row = left ? i : j, column = left ? j : i;
+            long double complex z =
+                matrix_get(a, row, column) - (left ? v[i] * y : y * conjl(v[i]));
+            matrix_put(a, row, column, (double)creall(z), (double)cimagl(z));
+        }
+    }
+    free(v);
+}
+
+void integer_put(char *p, int64_t k, int size, int64_t value)
+{
+    int32_t narrow = (int32_t)value;
+    memcpy(p + k * size, size == 8 ? (void *)&value : (void *)&narrow, (size_t)size);
+}
+
+int64_t integer_get(const char *p, int64_t k, int size)
+{
+    int64_t wide;
+    int32_t narrow;
+    if (size == 8)
+        memcpy(&wide, p + k * 8, 8);
+    else
+        memcpy(&narrow, p + k * 4, 4);
+    return size == 8 ? wide : narrow;
+}

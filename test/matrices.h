@@ -76,4 +76,11 @@ void matrix_fill(struct matrix *a, enum matrix_class c, uint64_t seed);
 void matrix_fill_hermitian(struct matrix *a, char uplo, enum matrix_class c,
                            uint64_t seed);
 
+/* A random reflection from either side: a(i, j) -= 2 v_i (v^H a)_j / v^H v. */
+void matrix_reflect(struct matrix *a, struct rng *r, bool left);
+
+/* Integer k of an array of them, `size` (4 or 8) bytes each, at any address. */
+void integer_put(char *p, int64_t k, int size, int64_t value);
+int64_t integer_get(const char *p, int64_t k, int size);
+
 #endif

@@ -33,6 +33,7 @@ BL_EXPORT void mock_set(const struct mock_order *o)
     pthread_mutex_lock(&lock);
     order = *o;
     memset(counts.step, 0, sizeof counts.step);
+    counts.most_under_way = 0;
     pthread_mutex_unlock(&lock);
 }
 
@@ -300,6 +301,7 @@ struct task {
 struct queue {
     struct task *first, **last;
 };
+static uint64_t under_way; /* runs that are recorded and not performed */
 static struct queue null_queue = {NULL, &null_queue.first};
 
 static struct queue *queue_of(void *queue)
@@ -318,6 +320,9 @@ static void record(void *queue, const struct task *task)
     pthread_mutex_lock(&lock);
     *q->last = t;
     q->last = &t->next;
+    under_way += t->action == RUN;
+    if (under_way > counts.most_under_way)
+        counts.most_under_way = under_way;
     pthread_mutex_unlock(&lock);
 }
 
@@ -330,6 +335,8 @@ static void drain(void *queue, bool perform)
     struct task *t = q->first, *next;
     q->first = NULL;
     q->last = &q->first;
+    for (const struct task *r = t; r; r = r->next)
+        under_way -= r->action == RUN;
     pthread_mutex_unlock(&lock);
     for (; t; t = next) {
         next = t->next;
@@ -387,6 +394,30 @@ static enum bl_status copy_in(void *queue, void *d, const void *h, size_t bytes)
 static enum bl_status copy_out(void *queue, void *h, const void *d, size_t bytes)
 {
     return copy(queue, MOCK_COPY_OUT, h, d, bytes);
+}
+
+static enum bl_status copy_columns(void *queue, enum mock_step s, char *to,
+                                   size_t to_pitch, const char *from, size_t from_pitch,
+                                   size_t bytes, size_t count)
+{
+    enum bl_status status = step(s);
+    for (size_t i = 0; i < count && status == BL_OK; i++)
+        record(queue, &(struct task){.to = to + i * to_pitch,
+                                     .from = from + i * from_pitch,
+                                     .bytes = bytes});
+    return status;
+}
+
+static enum bl_status copy_in_columns(void *queue, void *d, size_t pitch, const void *h,
+                                      size_t bytes, size_t count)
+{
+    return copy_columns(queue, MOCK_COPY_IN, d, pitch, h, bytes, bytes, count);
+}
+
+static enum bl_status copy_out_columns(void *queue, void *h, const void *d, size_t pitch,
+                                       size_t bytes, size_t count)
+{
+    return copy_columns(queue, MOCK_COPY_OUT, h, bytes, d, pitch, bytes, count);
 }
 
 static enum bl_status put(void *queue, void *d, const void *h, size_t bytes)
@@ -487,6 +518,8 @@ BL_EXPORT const struct bl_engine bl_engine = {
     .host_free = give_back,
     .copy_in = copy_in,
     .copy_out = copy_out,
+    .copy_in_columns = copy_in_columns,
+    .copy_out_columns = copy_out_columns,
     .workspace = workspace,
     .queue_alloc = queue_alloc,
     .queue_free = queue_free,

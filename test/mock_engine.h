@@ -31,6 +31,7 @@ struct mock_counts {
     uint64_t step[MOCK_STEPS]; /* since mock_set */
     uint64_t faults, problems; /* since the start */
     uint64_t held;             /* device memory now, bytes; queue_free counts when done */
+    uint64_t most_under_way;   /* runs enqueued and not waited for, since mock_set */
     uint64_t reserved;         /* what reserve() asked for since release() */
 };
 

@@ -204,23 +204,6 @@ static struct bl_operand place_all(struct batch *s, struct arena *arena, char wh
     return o;
 }
 
-static int64_t integer_at(const struct batch *s, const char *p, int64_t k)
-{
-    int64_t wide = 0;
-    int32_t narrow;
-    memcpy(&narrow, p + k * s->int_size, 4);
-    if (s->int_size == 8)
-        memcpy(&wide, p + k * 8, 8);
-    return s->int_size == 8 ? wide : narrow;
-}
-
-static void set_integer(const struct batch *s, char *p, int64_t k, int64_t value)
-{
-    int32_t narrow = (int32_t)value;
-    memcpy(p + k * s->int_size, s->int_size == 8 ? (void *)&value : (void *)&narrow,
-           (size_t)s->int_size);
-}
-
 /* Run it and fetch everything. Entries keep what went in; the answers lie in the arena.
  */
 static bool run(struct batch *s, struct arena *arena)
@@ -251,9 +234,9 @@ static bool run(struct batch *s, struct arena *arena)
         job.m = e->m > job.m ? e->m : job.m;
         job.n = e->n > job.n ? e->n : job.n;
         for (int64_t k = 0; k < IPIV_STRIDE; k++)
-            set_integer(s, arena->host + ipiv, i * IPIV_STRIDE + k,
+            integer_put(arena->host + ipiv, i * IPIV_STRIDE + k, s->int_size,
                         k < MOST && e->ipiv[k] ? e->ipiv[k] : GUARD);
-        set_integer(s, arena->host + info, i, GUARD);
+        integer_put(arena->host + info, i, s->int_size, GUARD);
         struct bl_item item = {i, e->m, e->n, e->a.ld, e->x.ld};
         if (s->shapes)
             memcpy(arena->host + items + (size_t)i * sizeof item, &item, sizeof item);
@@ -279,9 +262,10 @@ static bool run(struct batch *s, struct arena *arena)
     }
     for (int64_t i = 0; i < s->count; i++) {
         struct entry *e = &s->entry[i];
-        e->got_info = integer_at(s, arena->host + info, i);
+        e->got_info = integer_get(arena->host + info, i, s->int_size);
         for (int64_t k = 0; k < MOST; k++)
-            e->got_ipiv[k] = integer_at(s, arena->host + ipiv, i * IPIV_STRIDE + k);
+            e->got_ipiv[k] =
+                integer_get(arena->host + ipiv, i * IPIV_STRIDE + k, s->int_size);
         bool wide = is_double(s->precision);
         for (int64_t k = 0; determinant && k < 3; k++) {
             size_t real = wide ? 8 : 4, part = is_complex(s->precision) ? 2 : 1;
@@ -541,31 +525,6 @@ static void repeats(enum bl_routine_id r, enum bl_precision p)
 
 /* ---- inverses ---- */
 
-/* A random reflection from either side: a(i, j) -= 2 v_i (v^H a)_j / v^H v. */
-static void reflect(struct matrix *a, struct rng *r, bool left)
-{
-    int64_t n = a->cols;
-    long double complex v[MOST], y;
-    long double length = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double re = rng_unit(r), im = is_complex(a->precision) ? rng_unit(r) : 0;
-        v[i] = CMPLXL(re, im);
-        length += (long double)(re * re + im * im);
-    }
-    for (int64_t j = 0; j < n; j++) {
-        y = 0;
-        for (int64_t i = 0; i < n; i++)
-            y += left ? conjl(v[i]) * matrix_get(a, i, j) : matrix_get(a, j, i) * v[i];
-        y *= 2 / length;
-        for (int64_t i = 0; i < n; i++) {
-            int64_t row = left ? i : j, column = left ? j : i;
-            long double complex z =
-                matrix_get(a, row, column) - (left ? v[i] * y : y * conjl(v[i]));
-            matrix_put(a, row, column, (double)creall(z), (double)cimagl(z));
-        }
-    }
-}
-
 #define ILL_CLASSES 9
 
 /* Condition 10^2, 10^4, ... as the precision allows, graded rows and columns, Hilbert. */
@@ -582,8 +541,8 @@ static void fill_ill(struct matrix *a, int class, int64_t which, struct rng *r)
             matrix_put(a, i, j, class == 8 ? h : i == j ? d : 0, 0);
         }
     for (int k = 0; k < 3 && class < 7; k++) {
-        reflect(a, r, true);
-        reflect(a, r, false);
+        matrix_reflect(a, r, true);
+        matrix_reflect(a, r, false);
     }
     if (class == 7)
         matrix_fill(a, CLASS_GRADED, rng_next(r));

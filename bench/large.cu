@@ -1,0 +1,206 @@
+/* One large matrix on the device against cuSOLVER.
+ *
+ *     bench/large ENGINE [routines [precisions [sizes [exact|fast]]]]
+ *
+ * ENGINE is libbatchlapack_cuda.so; the others are comma-separated lists, "" for all
+ * routines (getrf, potrf_L, potrf_U) and precisions; sizes are numbers. Jobs go straight
+ * to the engine; cuSOLVER's 64-bit routines run in the same process on the same data.
+ * Prints a line a routine, precision and size: milliseconds (median on fresh data),
+ * TFLOP/s and how often faster than cuSOLVER. No other process should use the card.
+ */
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cusolverDn.h>
+#include <dlfcn.h>
+#include <string>
+#include <vector>
+
+#include "../src/engine.h"
+
+static const int standard_sizes[] = {512, 1024, 1536, 2048, 3000, 4096, 8192};
+static const size_t element[] = {4, 8, 8, 16};
+static const cudaDataType type_of[] = {CUDA_R_32F, CUDA_R_64F, CUDA_C_32F, CUDA_C_64F};
+
+static const struct bl_engine *engine;
+static void *queue;
+static cusolverDnHandle_t cusolver;
+static cusolverDnParams_t parameters;
+
+static void must(bool good, const char *what)
+{
+    if (!good) {
+        fprintf(stderr, "large: %s: %s\n", what, cudaGetErrorString(cudaGetLastError()));
+        exit(1);
+    }
+}
+
+/* Uniform in (-1, 1); with `n`, n on the diagonal, with no imaginary part. */
+template <class R>
+__global__ void fill(R *p, size_t count, int n, int parts)
+{
+    size_t step = (size_t)gridDim.x * blockDim.x;
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += step) {
+        uint64_t z = (i + 1) * 0x9E3779B97F4A7C15u;
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+        z ^= z >> 27;
+        p[i] = (R)((double)(int64_t)(z * 0x94D049BB133111EBu) * 0x1p-63);
+        if (n && i / parts % ((size_t)n + 1) == 0)
+            p[i] = i % parts ? 0 : n;
+    }
+}
+
+static void fill_all(int precision, void *p, size_t elements, int n)
+{
+    const int parts = precision >= BL_C ? 2 : 1;
+    if (precision == BL_D || precision == BL_Z)
+        fill<<<4096, 256>>>((double *)p, elements * parts, n, parts);
+    else
+        fill<<<4096, 256>>>((float *)p, elements * parts, n, parts);
+    must(cudaDeviceSynchronize() == cudaSuccess, "fill");
+}
+
+/* Median milliseconds on fresh data; the first run does not count. */
+template <class Call>
+static double timed(int repeats, void *a, const void *original, size_t bytes, Call call)
+{
+    std::vector<float> all;
+    cudaEvent_t begin, end;
+    cudaStream_t stream = (cudaStream_t)queue;
+    cudaEventCreate(&begin);
+    cudaEventCreate(&end);
+    for (int i = 0; i <= repeats; i++) {
+        float ms = 0;
+        cudaMemcpyAsync(a, original, bytes, cudaMemcpyDeviceToDevice, stream);
+        cudaEventRecord(begin, stream);
+        call();
+        cudaEventRecord(end, stream);
+        must(cudaEventSynchronize(end) == cudaSuccess, "call");
+        cudaEventElapsedTime(&ms, begin, end);
+        if (i > 0)
+            all.push_back(ms);
+    }
+    std::sort(all.begin(), all.end());
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
+    return all[all.size() / 2];
+}
+
+static void *memory(size_t bytes)
+{
+    void *p = nullptr;
+    must(cudaMalloc(&p, bytes > 0 ? bytes : 1) == cudaSuccess, "memory");
+    return p;
+}
+
+/* uplo 0: getrf, else potrf. */
+static void measure(int precision, char uplo, int n, enum bl_arithmetic arithmetic)
+{
+    const size_t bytes = (size_t)n * n * element[precision];
+    void *original = memory(bytes), *a = memory(bytes),
+         *pivots = memory(n * sizeof(int64_t)), *info = memory(sizeof(int64_t));
+    fill_all(precision, original, (size_t)n * n, uplo ? n : 0);
+    struct bl_job job = {};
+    job.routine = uplo ? BL_POTRF : BL_GETRF;
+    job.precision = (enum bl_precision)precision;
+    job.arithmetic = arithmetic;
+    job.uplo = uplo;
+    job.int_size = 4;
+    job.m = job.n = n;
+    job.batch = 1;
+    job.a = {a, nullptr, n, 0};
+    job.ipiv = {pivots, nullptr, 0, n};
+    job.info = {info, nullptr, 0, 1};
+    job.work = memory(engine->workspace(&job));
+    const int repeats = n <= 2048 ? 9 : n <= 4096 ? 5 : 3;
+    const double ours = timed(repeats, a, original, bytes,
+                              [&] { must(engine->run(&job, queue) == BL_OK, "engine"); });
+
+    const cudaDataType t = type_of[precision];
+    const cublasFillMode_t mode =
+        uplo == 'U' ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
+    size_t on_device = 0, on_host = 0;
+    if (uplo)
+        cusolverDnXpotrf_bufferSize(cusolver, parameters, mode, n, t, a, n, t, &on_device,
+                                    &on_host);
+    else
+        cusolverDnXgetrf_bufferSize(cusolver, parameters, n, n, t, a, n, t, &on_device,
+                                    &on_host);
+    void *work = memory(on_device);
+    std::vector<char> host_work(on_host + 1);
+    const double theirs = timed(repeats, a, original, bytes, [&] {
+        cusolverStatus_t status =
+            uplo ? cusolverDnXpotrf(cusolver, parameters, mode, n, t, a, n, t, work,
+                                    on_device, host_work.data(), on_host, (int *)info)
+                 : cusolverDnXgetrf(cusolver, parameters, n, n, t, a, n,
+                                    (int64_t *)pivots, t, work, on_device,
+                                    host_work.data(), on_host, (int *)info);
+        must(status == CUSOLVER_STATUS_SUCCESS, "cuSOLVER");
+    });
+    const double operations =
+        (uplo ? 1.0 : 2.0) / 3 * n * n * n * (precision >= BL_C ? 4 : 1);
+    printf("%c%s %6d %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
+           "sdcz"[precision],
+           !uplo         ? "getrf  "
+           : uplo == 'L' ? "potrf_L"
+                         : "potrf_U",
+           n, ours, operations / ours / 1e9, theirs, theirs / ours);
+    fflush(stdout);
+    void *all[] = {original, a, pivots, info, job.work, work};
+    for (void *p : all)
+        cudaFree(p);
+}
+
+static bool in_list(const char *list, const std::string &name)
+{
+    return !*list ||
+           ("," + std::string(list) + ",").find("," + name + ",") != std::string::npos;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        fprintf(stderr,
+                "usage: large ENGINE [routines [precisions [sizes [exact|fast]]]]\n");
+        return 2;
+    }
+    const char *routines = argc > 2 ? argv[2] : "", *precisions = argc > 3 ? argv[3] : "";
+    const bool fast = argc > 5 && !strcmp(argv[5], "fast");
+    std::vector<int> sizes;
+    for (const char *p = argc > 4 ? argv[4] : ""; *p;
+         p += strcspn(p, ","), p += *p == ',')
+        sizes.push_back(atoi(p));
+    if (sizes.empty())
+        sizes.assign(standard_sizes,
+                     standard_sizes + sizeof standard_sizes / sizeof(int));
+    void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        fprintf(stderr, "large: %s\n", dlerror());
+    engine =
+        library ? (const struct bl_engine *)dlsym(library, BL_ENGINE_SYMBOL) : nullptr;
+    struct bl_device device;
+    char why[200] = "no engine";
+    must(engine && engine->abi == BL_ENGINE_ABI &&
+             engine->open(0, &device, why, sizeof why) == BL_OK &&
+             engine->queue_open(&queue) == BL_OK,
+         why);
+    must(cusolverDnCreate(&cusolver) == CUSOLVER_STATUS_SUCCESS &&
+             cusolverDnCreateParams(&parameters) == CUSOLVER_STATUS_SUCCESS &&
+             cusolverDnSetStream(cusolver, (cudaStream_t)queue) ==
+                 CUSOLVER_STATUS_SUCCESS,
+         "cuSOLVER");
+    printf("%s, %s\n", device.name, fast ? "fast" : "exact");
+    static const struct {
+        const char *name;
+        char uplo;
+    } rows[] = {{"getrf", 0}, {"potrf_L", 'L'}, {"potrf_U", 'U'}};
+    for (const auto &row : rows)
+        for (int p = 0; p < BL_PRECISIONS; p++)
+            for (int n : sizes)
+                if (in_list(routines, row.name) &&
+                    in_list(precisions, std::string(1, "sdcz"[p])))
+                    measure(p, row.uplo, n, fast ? BL_FAST : BL_EXACT);
+    return 0;
+}

@@ -1,0 +1,445 @@
+/* The family of kernels for one large matrix: LU and Cholesky.
+ *
+ * Called by engine.cu. A job is a sequence of kernels from large.h and large_panel.h,
+ * enqueued on the job's stream for one matrix after another; nothing is decided by the
+ * data, so it can be captured. The outer block is as wide as the update needs to be
+ * limited by arithmetic rather than by memory; within it narrow panels are factored and
+ * applied to its rest.
+ */
+#include <type_traits>
+#include "large.h"
+#include "large_blas.h"
+#include "large_panel.h"
+
+namespace bl
+{
+
+namespace
+{
+
+constexpr int64_t SMALLEST = 257; /* min(m, n) from which it is ahead of the others */
+constexpr int64_t MOST_MATRICES = 4;
+constexpr int CHOLESKY_BLOCK = 64; /* netlib's, which its order for 'U' depends on */
+
+int64_t least(int64_t x, int64_t y)
+{
+    return x < y ? x : y;
+}
+
+size_t aligned(size_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
+
+/* How a job's work space is laid out; all matrices of a batch use the same in turn. */
+struct Layout {
+    size_t state, moves, panel, sums, reversed, blas, all;
+};
+
+bool has_lu(const struct bl_job *job)
+{
+    return job->routine == BL_GETRF || job->routine == BL_GESV;
+}
+
+bool has_cholesky(const struct bl_job *job)
+{
+    return job->routine == BL_POTRF || job->routine == BL_POSV;
+}
+
+/* Fast arithmetic has been tried on a device in double precision only. */
+bool is_fast(const struct bl_job *job)
+{
+    return job->arithmetic == BL_FAST && job->precision == BL_D;
+}
+
+/* netlib's order for 'U' adds up products apart from the element. */
+bool has_sums(const struct bl_job *job)
+{
+    return has_cholesky(job) && job->uplo == 'U' && !is_fast(job);
+}
+
+bool has_solve(const struct bl_job *job)
+{
+    return job->routine != BL_GETRF && job->routine != BL_POTRF;
+}
+
+/* What the steps of a matrix tell each other. */
+struct State {
+    int64_t info;
+    int odd;
+};
+
+Layout layout_of(const struct bl_job *job, const Card &card)
+{
+    Layout at = {};
+    at.moves = aligned(sizeof(State));
+    at.panel = at.moves + aligned(sizeof(LargeMoves));
+    at.sums = at.panel;
+    if (has_lu(job))
+        at.sums += aligned(large_panel_workspace(job->precision, job->m, card));
+    at.reversed = at.sums;
+    if (has_sums(job))
+        at.reversed += aligned(job->n * job->n * element[job->precision]);
+    at.blas = at.reversed;
+    if (has_solve(job)) /* 128 is the most that LARGE_BLOCK is */
+        at.blas += aligned(128 * job->nrhs * element[job->precision]);
+    at.all = at.blas + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
+    return at;
+}
+
+__global__ void write_info(const State *state, void *info, int int_size)
+{
+    if (int_size == 4)
+        *(int32_t *)info = int32_t(state->info);
+    else
+        *(int64_t *)info = state->info;
+}
+
+/* One matrix in work, and the first error so far. */
+template <class T>
+struct Matrix {
+    const struct bl_job *job;
+    const Card &card;
+    cudaStream_t stream;
+    int64_t m, n;
+    T *a;
+    int64_t lda;
+    char *ipiv;
+    State *state;
+    LargeMoves *moves;
+    void *panel_work;
+    T *sums;
+    T *b;
+    int64_t ldb;
+    T *reversed;
+    void *blas_work;
+    cudaError_t error;
+
+    T *at(int64_t i, int64_t j) const
+    {
+        return a + i + j * lda;
+    }
+    void *pivots(int64_t k) const
+    {
+        return ipiv + k * job->int_size;
+    }
+    /* Where the same job factors, a singular matrix leaves B as it is. */
+    const int64_t *unless() const
+    {
+        return has_solve(job) && (has_lu(job) || has_cholesky(job)) ? &state->info
+                                                                    : nullptr;
+    }
+    void then(cudaError_t next)
+    {
+        if (error == cudaSuccess)
+            error = next;
+    }
+};
+
+/* m n k from which cuBLAS pays for its launch. */
+constexpr double BLAS_OPERATIONS = double(1 << 26);
+
+template <class T>
+void update(Matrix<T> &x, const LargeUpdate<T> &u)
+{
+    if (x.error != cudaSuccess)
+        return;
+    if constexpr (std::is_same<T, double>::value)
+        if (is_fast(x.job) && !u.unless &&
+            double(u.m) * double(u.n) * double(u.k) >= BLAS_OPERATIONS &&
+            large_blas_update(u, x.blas_work, x.stream))
+            return;
+    x.then(large_update(u, x.card, x.stream));
+}
+
+template <class T>
+void factor_panel(Matrix<T> &x, int64_t j, int w)
+{
+    x.then(large_panel_launch({x.job->precision, x.m - j, w, x.at(j, j), x.lda, j,
+                               x.pivots(j), x.job->int_size, &x.state->info,
+                               &x.state->odd, x.moves, x.panel_work},
+                              x.card, x.stream));
+}
+
+/* The block of columns j .. j + w - 1 from row j on. */
+template <class T>
+LargeStep<T> step_of(const Matrix<T> &x, int64_t j, int64_t w)
+{
+    return {int(w),     x.pivots(j), x.job->int_size,
+            j,          x.at(j, j),  x.lda,
+            x.at(j, 0), x.lda,       0,
+            0,          0,           0};
+}
+
+/* The block of columns from j to `next` has been factored: interchanges in the columns
+ * from `left` to j and from `next` to `right`; of the latter also the rows of U and the
+ * update of all rows below. A block that is too wide for one step takes several, after
+ * each of which the rows of the following one are updated. */
+template <class T>
+void apply_block(Matrix<T> &x, int64_t j, int64_t next, int64_t left, int64_t right)
+{
+    for (int64_t i = j, w; i < next; i += w) {
+        w = least(LARGE_BLOCK<T>, next - i);
+        LargeStep<T> step = step_of(x, i, w);
+        step.left = left;
+        step.left_end = j;
+        step.right = next;
+        step.right_end = right;
+        if (i > j)
+            step.l = nullptr;
+        x.then(large_step(step, x.stream));
+        if (i == j || next == right)
+            continue;
+        update(x, LargeUpdate<T>{w, right - next, i - j, x.at(i, j), x.lda, x.at(j, next),
+                                 x.lda, x.at(i, next), x.lda, PLAIN, PLAIN, WHOLE});
+        x.then(large_triangle(LargeTriangle<T>{int(w), x.at(i, i), x.lda, PLAIN, false,
+                                               true, x.at(i, next), x.lda, right - next,
+                                               nullptr, nullptr},
+                              x.stream));
+    }
+    update(x, LargeUpdate<T>{x.m - next, right - next, next - j, x.at(next, j), x.lda,
+                             x.at(j, next), x.lda, x.at(next, next), x.lda, PLAIN, PLAIN,
+                             WHOLE});
+}
+
+/* The columns from j to `end`, at most LARGE_BLOCK, by panels. */
+template <class T>
+void factor_block(Matrix<T> &x, int64_t j, int64_t end)
+{
+    for (int64_t i = j, w; i < end; i += w) {
+        w = least(large_panel_width(x.job->precision, x.m - i, x.card), end - i);
+        factor_panel(x, i, int(w));
+        apply_block(x, i, i + w, j, end);
+    }
+}
+
+/* cuBLAS is at its best only where the inner dimension is several hundred. */
+template <class T>
+int64_t outer_block(const Matrix<T> &x)
+{
+    if (!is_fast(x.job))
+        return LARGE_BLOCK<T>;
+    return least(x.m, x.n) > 6144 ? 512 : 256;
+}
+
+template <class T>
+void factor_lu(Matrix<T> &x)
+{
+    const int64_t order = least(x.m, x.n), outer = outer_block(x);
+    for (int64_t j = 0; j < order; j += outer) {
+        const int64_t end = least(j + outer, order);
+        for (int64_t i = j; i < end; i += LARGE_BLOCK<T>) {
+            const int64_t next = least(i + LARGE_BLOCK<T>, end);
+            factor_block(x, i, next);
+            if (end - j > LARGE_BLOCK<T>)
+                apply_block(x, i, next, j, end);
+        }
+        apply_block(x, j, end, 0, x.n); /* its own columns have had theirs */
+    }
+}
+
+/* From the triangle's point of view: element (i, k) of v in large_cholesky.cuh. */
+template <class T>
+T *in_triangle(const Matrix<T> &x, T *a, int64_t lda, int64_t i, int64_t k)
+{
+    return x.job->uplo == 'U' ? a + k + i * lda : a + i + k * lda;
+}
+
+/* The rows and columns of v from `first` on, the latter up to `last`, less the products
+ * of the columns j .. j + w - 1. For 'U' the negative sums of the products. */
+template <class T>
+void update_triangle(Matrix<T> &x, int64_t j, int64_t w, int64_t first, int64_t last)
+{
+    const bool upper = x.job->uplo == 'U';
+    const int64_t rows = x.n - first, columns = last - first;
+    const T *v = in_triangle(x, x.a, x.lda, first, j);
+    T *to = has_sums(x.job) ? x.sums + first + first * x.n : x.at(first, first);
+    const int64_t ld = has_sums(x.job) ? x.n : x.lda;
+    if (upper)
+        update(x, LargeUpdate<T>{columns, rows, w, v, x.lda, v, x.lda, to, ld, TURNED,
+                                 PLAIN, UPPER_PART});
+    else
+        update(x, LargeUpdate<T>{rows, columns, w, v, x.lda, v, x.lda, to, ld, PLAIN,
+                                 TURNED, LOWER_PART});
+}
+
+template <class T>
+void factor_cholesky(Matrix<T> &x)
+{
+    const int64_t outer = outer_block(x);
+    const bool upper = x.job->uplo == 'U', sums = has_sums(x.job);
+    if (sums)
+        x.then(cudaMemsetAsync(x.sums, 0, x.n * x.n * sizeof(T), x.stream));
+    for (int64_t j = 0; j < x.n; j += outer) {
+        const int64_t end = least(j + outer, x.n);
+        for (int64_t i = j, w; i < end; i += w) {
+            w = least(CHOLESKY_BLOCK, end - i);
+            x.then(large_diagonal(
+                LargeDiagonal<T>{upper, int(w), x.at(i, i), x.lda,
+                                 sums && i > 0 ? x.sums + i + i * x.n : nullptr, x.n,
+                                 x.n - i - w, &x.state->info, i},
+                x.stream));
+            if (i + w < end)
+                update_triangle(x, i, w, i + w, end);
+        }
+        update_triangle(x, j, end - j, end, x.n);
+    }
+}
+
+/* The rows of B from `to` to `end`, less rows and columns j .. j + w - 1 of A times the
+ * solution there. */
+template <class T>
+void update_sides(Matrix<T> &x, Placing placing, bool upwards, int64_t j, int64_t w)
+{
+    const int64_t to = upwards ? 0 : j + w, end = upwards ? j : x.n;
+    LargeUpdate<T> u = {
+        end - to,      x.job->nrhs, w,     placing == PLAIN ? x.at(to, j) : x.at(j, to),
+        x.lda,         x.b + j,     x.ldb, x.b + to,
+        x.ldb,         placing,     PLAIN, WHOLE,
+        &x.state->info};
+    if (upwards && placing == PLAIN) { /* the last column's product comes first */
+        u.a = x.at(to, j + w - 1);
+        u.lda = -x.lda;
+        u.b = x.reversed;
+        u.ldb = LARGE_BLOCK<T>;
+    }
+    update(x, u);
+}
+
+/* B := P B. */
+template <class T>
+void interchange_sides(Matrix<T> &x)
+{
+    for (int64_t j = 0, w; j < x.n; j += w) {
+        w = least(LARGE_BLOCK<T>, x.n - j);
+        LargeStep<T> step = step_of(x, j, w);
+        step.l = nullptr;
+        step.b = x.b + j;
+        step.ldb = x.ldb;
+        step.right_end = x.job->nrhs;
+        step.unless = x.unless();
+        x.then(large_step(step, x.stream));
+    }
+}
+
+/* B := op(A)^-1 B for a triangle, `unit`: with ones on its diagonal. */
+template <class T>
+void solve_with_triangle(Matrix<T> &x, bool upper, Placing placing, bool unit)
+{
+    const bool upwards = upper == (placing == PLAIN);
+    const int64_t blocks = (x.n + LARGE_BLOCK<T> - 1) / LARGE_BLOCK<T>;
+    for (int64_t i = 0; i < blocks; i++) {
+        const int64_t j = (upwards ? blocks - 1 - i : i) * LARGE_BLOCK<T>,
+                      w = least(LARGE_BLOCK<T>, x.n - j);
+        x.then(large_triangle(LargeTriangle<T>{int(w), x.at(j, j), x.lda, placing,
+                                               upwards, unit, x.b + j, x.ldb, x.job->nrhs,
+                                               x.reversed, x.unless()},
+                              x.stream));
+        update_sides(x, placing, upwards, j, w);
+    }
+}
+
+template <class T>
+void solve(Matrix<T> &x)
+{
+    const bool upper = x.job->uplo == 'U';
+    if (x.job->routine == BL_GETRS || x.job->routine == BL_GESV) {
+        interchange_sides(x);
+        solve_with_triangle(x, false, PLAIN, true);
+        solve_with_triangle(x, true, PLAIN, false);
+    } else {
+        solve_with_triangle(x, upper, upper ? TURNED : PLAIN, false);
+        solve_with_triangle(x, upper, upper ? PLAIN : TURNED, false);
+    }
+}
+
+template <class T>
+cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
+{
+    const Layout at = layout_of(job, card);
+    char *work = (char *)job->work;
+    cudaError_t error = cudaSuccess;
+    for (int64_t i = 0; i < job->batch && error == cudaSuccess; i++) {
+        Matrix<T> x = {job,
+                       card,
+                       stream,
+                       job->m,
+                       job->n,
+                       (T *)job->a.p + i * job->a.stride,
+                       job->a.ld,
+                       (char *)job->ipiv.p + i * job->ipiv.stride * job->int_size,
+                       (State *)(work + at.state),
+                       (LargeMoves *)(work + at.moves),
+                       work + at.panel,
+                       (T *)(work + at.sums),
+                       (T *)job->b.p + i * job->b.stride,
+                       job->b.ld,
+                       (T *)(work + at.reversed),
+                       work + at.blas,
+                       cudaSuccess};
+        char *info = (char *)job->info.p + i * job->info.stride * job->int_size;
+        x.then(cudaMemsetAsync(x.state, 0, sizeof(State), stream));
+        if (has_lu(job))
+            factor_lu(x);
+        if (has_cholesky(job))
+            factor_cholesky(x);
+        if (has_solve(job))
+            solve(x);
+        write_info<<<1, 1, 0, stream>>>(x.state, info, job->int_size);
+        x.then(cudaGetLastError());
+        error = x.error;
+    }
+    return error;
+}
+
+/* Of shared memory, for the block on the diagonal of a complex Cholesky factorisation. */
+constexpr size_t SHARED_NEEDED = 72 * 1024;
+
+bool takes(const struct bl_job *job, const Card &card)
+{
+    if (least(job->m, job->n) < SMALLEST || job->batch > MOST_MATRICES || job->items ||
+        job->a.array || job->b.array || job->ipiv.array || job->info.array)
+        return false;
+    switch (job->routine) {
+    case BL_GETRF:
+        return true;
+    case BL_GETRS: /* netlib's transposed solve is a chain */
+        return job->trans == 'N' && job->nrhs > 0;
+    case BL_GESV:
+        return job->nrhs > 0;
+    case BL_POTRF:
+        return card.shared_bytes >= SHARED_NEEDED;
+    case BL_POTRS:
+    case BL_POSV: /* and so is that of 'L' */
+        return card.shared_bytes >= SHARED_NEEDED && job->nrhs > 0 && job->uplo == 'U';
+    default:
+        return false;
+    }
+}
+
+size_t workspace(const struct bl_job *job, const Card &card)
+{
+    return layout_of(job, card).all;
+}
+
+cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stream)
+{
+    switch (job->precision) {
+    case BL_S:
+        return run<float>(job, card, stream);
+    case BL_D:
+        return run<double>(job, card, stream);
+    case BL_C:
+        return run<Complex<float>>(job, card, stream);
+    default:
+        return run<Complex<double>>(job, card, stream);
+    }
+}
+
+} // namespace
+
+const Family large = {takes, workspace, launch};
+
+} // namespace bl

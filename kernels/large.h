@@ -1,0 +1,106 @@
+/* The steps that the factorisations of one large matrix are made of.
+ *
+ * Called by large.cu. Each enqueues one or few kernels on a stream, in exact arithmetic:
+ * every element takes its products one after another in ascending order, product and
+ * difference rounded separately. Instantiated for the four precisions in the .cu file of
+ * the same name. Nothing here allocates, waits or looks at the data on the host.
+ */
+#ifndef BL_LARGE_H
+#define BL_LARGE_H
+
+#include "family.h"
+#include "scalar.cuh"
+
+namespace bl
+{
+
+/* How a factor of a product lies in memory: as it is used, or conjugate transposed. */
+enum Placing { PLAIN, TURNED };
+
+/* Which part of C is read and written; its diagonal begins at its first element. */
+enum Part { WHOLE, LOWER_PART, UPPER_PART };
+
+/* C -= A B, C is m x n and k the inner dimension; not both factors are turned. */
+template <class T>
+struct LargeUpdate {
+    int64_t m, n, k;
+    const T *a;
+    int64_t lda;
+    const T *b;
+    int64_t ldb;
+    T *c;
+    int64_t ldc;
+    Placing of_a, of_b;
+    Part part;
+    const int64_t *unless = nullptr; /* nothing is done where that is not 0 */
+};
+
+template <class T>
+cudaError_t large_update(const LargeUpdate<T> &u, const Card &card, cudaStream_t stream);
+
+/* What a block of columns does to the others. Of B, whose row 0 is the block's first,
+ * the columns from `left` to `left_end` and from `right` to `right_end` take the block's
+ * w <= LARGE_BLOCK<T> interchanges: pivots begin at `ipiv` and count rows from one, row 0
+ * of B being `base` + 1. The first w rows of the right ones are then solved for with the
+ * unit lower triangle L, if it is not NULL. */
+template <class T>
+constexpr int LARGE_BLOCK = Traits<T>::complex ? 64 : 128;
+
+template <class T>
+struct LargeStep {
+    int w;
+    const void *ipiv;
+    int int_size; /* bytes of a pivot */
+    int64_t base;
+    const T *l;
+    int64_t ldl;
+    T *b;
+    int64_t ldb;
+    int64_t left, left_end, right, right_end;
+    const int64_t *unless = nullptr;
+};
+
+template <class T>
+cudaError_t large_step(const LargeStep<T> &s, cudaStream_t stream);
+
+/* B := (triangle of order w <= LARGE_BLOCK<T>)^-1 B, which has n columns; `upwards`: an
+ * upper triangle as it lies, or a lower one turned. */
+template <class T>
+struct LargeTriangle {
+    int w;
+    const T *a;
+    int64_t lda;
+    Placing placing;
+    bool upwards, unit;
+    T *b;
+    int64_t ldb, n;
+    T *reversed; /* upwards: B upside down too, LARGE_BLOCK<T> elements a column */
+    const int64_t *unless;
+};
+
+template <class T>
+cudaError_t large_triangle(const LargeTriangle<T> &s, cudaStream_t stream);
+
+/* A block of n <= 64 columns of a Cholesky factorisation from its diagonal on, and the
+ * `beside` rows below it or, where `upper`, columns to the right of it. To these are
+ * added first what lies at the same places from `sums` on, if it is not NULL. The first
+ * minor that is not positive, counted from `base` + 1, goes to `info` where that is still
+ * 0. */
+template <class T>
+struct LargeDiagonal {
+    bool upper;
+    int n;
+    T *a;
+    int64_t lda;
+    const T *sums;
+    int64_t ld_sums;
+    int64_t beside;
+    int64_t *info;
+    int64_t base;
+};
+
+template <class T>
+cudaError_t large_diagonal(const LargeDiagonal<T> &d, cudaStream_t stream);
+
+} // namespace bl
+#endif

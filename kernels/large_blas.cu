@@ -1,0 +1,115 @@
+/* cuBLAS for BL_FAST: see large_blas.h.
+ *
+ * The engine is not linked with cuBLAS, which would load half a gigabyte into programs
+ * that never come here. Types and constants are those of its C interface, which is stable
+ * since version 4.
+ */
+#include <dlfcn.h>
+#include <mutex>
+#include <vector>
+#include "large_blas.h"
+
+namespace bl
+{
+
+namespace
+{
+
+using Handle = void *;
+enum { OP_N, OP_T, OP_C };            /* cublasOperation_t */
+enum { FILL_LOWER, FILL_UPPER };      /* cublasFillMode_t */
+constexpr int MOST = int(0x7fffffff); /* cuBLAS counts in int */
+
+using Gemm = int (*)(Handle, int, int, int, int, int, const double *, const double *, int,
+                     const double *, int, const double *, double *, int);
+using Syrk = int (*)(Handle, int, int, int, int, const double *, const double *, int,
+                     const double *, double *, int);
+
+/* The library and the handles that nobody uses at the moment. Never closed: a handle may
+ * have work in flight when the process ends. */
+class Library
+{
+  public:
+    static Library &get()
+    {
+        static Library *library = new Library;
+        return *library;
+    }
+    template <class F>
+    F find(const char *name) const
+    {
+        return opened ? (F)dlsym(opened, name) : nullptr;
+    }
+    /* NULL: there is none to be had. */
+    Handle borrow(cudaStream_t stream, void *work)
+    {
+        Handle handle = nullptr;
+        {
+            std::lock_guard<std::mutex> lock(mutex);
+            if (!idle.empty()) {
+                handle = idle.back();
+                idle.pop_back();
+            }
+        }
+        if (!handle && (!create || create(&handle) != 0))
+            return nullptr;
+        if (set_stream(handle, stream) == 0 &&
+            set_workspace(handle, work, LARGE_BLAS_BYTES) == 0)
+            return handle;
+        give_back(handle);
+        return nullptr;
+    }
+    void give_back(Handle handle)
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        idle.push_back(handle);
+    }
+
+  private:
+    Library()
+    {
+        for (const char *name : {"libcublas.so.13", "libcublas.so.12"})
+            if (!opened)
+                opened = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+        set_stream = find<int (*)(Handle, cudaStream_t)>("cublasSetStream_v2");
+        set_workspace = find<int (*)(Handle, void *, size_t)>("cublasSetWorkspace_v2");
+        if (set_stream && set_workspace)
+            create = find<int (*)(Handle *)>("cublasCreate_v2");
+    }
+    void *opened = nullptr;
+    int (*create)(Handle *) = nullptr;
+    int (*set_stream)(Handle, cudaStream_t) = nullptr;
+    int (*set_workspace)(Handle, void *, size_t) = nullptr;
+    std::mutex mutex;
+    std::vector<Handle> idle;
+};
+
+} // namespace
+
+bool large_blas_update(const LargeUpdate<double> &u, void *work, cudaStream_t stream)
+{
+    static const Gemm gemm = Library::get().find<Gemm>("cublasDgemm_v2");
+    static const Syrk syrk = Library::get().find<Syrk>("cublasDsyrk_v2");
+    const bool square = u.part != WHOLE && u.m == u.n && u.a == u.b && u.lda == u.ldb;
+    const int64_t sizes[] = {u.m, u.n, u.k, u.lda, u.ldb, u.ldc};
+    for (int64_t size : sizes)
+        if (size > MOST || size < 1)
+            return false;
+    if (!gemm || !syrk || (u.part != WHOLE && !square))
+        return false;
+    Handle handle = Library::get().borrow(stream, work);
+    if (!handle)
+        return false;
+    const double minus = -1, plus = 1;
+    const int op_a = u.of_a == TURNED ? OP_T : OP_N,
+              op_b = u.of_b == TURNED ? OP_T : OP_N;
+    const int failed =
+        square ? syrk(handle, u.part == UPPER_PART ? FILL_UPPER : FILL_LOWER, op_a,
+                      int(u.n), int(u.k), &minus, u.a, int(u.lda), &plus, u.c, int(u.ldc))
+               : gemm(handle, op_a, op_b, int(u.m), int(u.n), int(u.k), &minus, u.a,
+                      int(u.lda), u.b, int(u.ldb), &plus, u.c, int(u.ldc));
+    Library::get().give_back(handle);
+    return !failed;
+}
+
+} // namespace bl

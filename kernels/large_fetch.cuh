@@ -1,0 +1,50 @@
+/* Copies from global to shared memory that arrive later, where the card has them.
+ *
+ * Used by the kernels of large_*.cuh. Copies belong to the group that the next
+ * fetched_so_far() closes; a thread waits for its own groups, so that a barrier must
+ * follow before others' elements are read. On cards before sm_80 a copy is done at once.
+ */
+#ifndef BL_LARGE_FETCH_CUH
+#define BL_LARGE_FETCH_CUH
+
+#include "large.h"
+
+namespace bl
+{
+
+/* One element from global to shared memory, or zero; arrives later where the card can. */
+template <class T>
+__device__ __forceinline__ void fetch(T *to, const T *from, bool there)
+{
+#if __CUDA_ARCH__ >= 800
+    constexpr int BYTES = sizeof(T) == 16 ? 8 : int(sizeof(T));
+    const unsigned at = unsigned(__cvta_generic_to_shared(to));
+    const int bytes = there ? BYTES : 0;
+    BL_UNROLL
+    for (int part = 0; part < int(sizeof(T)); part += BYTES)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at + part),
+                     "l"((const char *)from + part), "n"(BYTES), "r"(bytes)
+                     : "memory");
+#else
+    *to = there ? *from : from_real<T>(0);
+#endif
+}
+
+__device__ __forceinline__ void fetched_so_far()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/* All but the last `LATER` groups have arrived. */
+template <int LATER>
+__device__ __forceinline__ void await_fetched()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+#endif
+}
+
+} // namespace bl
+#endif

@@ -1,0 +1,197 @@
+/* Which panel kernel takes a panel, and its launch.
+ *
+ * Called by the driver of large matrices. The choice depends on the panel's shape, its
+ * precision and the card alone. Clusters that cannot be had here (a part of a card, an
+ * older one) leave the panel to smaller ones, and at last to the kernel that needs none.
+ */
+#include <atomic>
+#include "large_panel_kernels.h"
+
+namespace bl
+{
+namespace
+{
+
+const PanelKernels &kernels_of(enum bl_precision precision)
+{
+    switch (precision) {
+    case BL_S:
+        return panel_kernels_s();
+    case BL_D:
+        return panel_kernels_d();
+    case BL_C:
+        return panel_kernels_c();
+    default:
+        return panel_kernels_z();
+    }
+}
+
+/* A cluster's shape for a panel. */
+struct Shape {
+    const PanelKernel *kernel; /* NULL: no cluster takes it */
+    int blocks, warps;
+};
+
+cudaLaunchConfig_t config_of(const Shape &shape, int w, int element,
+                             cudaLaunchAttribute *attribute)
+{
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(unsigned(shape.blocks));
+    config.blockDim = dim3(unsigned(32 * (shape.warps + 1)));
+    config.dynamicSmemBytes = size_t(w) * element * 32 * shape.warps * shape.kernel->rows;
+    attribute->id = cudaLaunchAttributeClusterDimension;
+    attribute->val.clusterDim.x = config.gridDim.x;
+    attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
+    config.attrs = attribute;
+    config.numAttrs = 1;
+    return config;
+}
+
+/* Whether the device has room for such a cluster when it is empty. Asked once. */
+bool available(enum bl_precision precision, int which, const Shape &shape, int element)
+{
+    enum { UNKNOWN, YES, NO };
+    static std::atomic<signed char> known[BL_PRECISIONS][PANEL_KERNELS][PANEL_BLOCKS + 1];
+    std::atomic<signed char> &answer = known[precision][which][shape.blocks];
+    if (answer == UNKNOWN) {
+        const void *kernel = shape.kernel->kernel;
+        Shape full = shape;
+        full.warps = shape.kernel->warps;
+        cudaLaunchAttribute attribute;
+        cudaLaunchConfig_t config =
+            config_of(full, shape.kernel->width, element, &attribute);
+        int clusters = 0;
+        cudaFuncAttributes attributes;
+        /* Compiled for an older card, the kernel is empty, whatever runs it. */
+        bool yes =
+            cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess &&
+            attributes.ptxVersion >= 90 &&
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 int(config.dynamicSmemBytes)) == cudaSuccess &&
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed,
+                                 1) == cudaSuccess &&
+            cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess &&
+            clusters > 0;
+        if (!yes)
+            (void)cudaGetLastError();
+        answer = yes ? YES : NO;
+    }
+    return answer == YES;
+}
+
+Shape shape_of(enum bl_precision precision, int64_t m, int w, const Card &card)
+{
+    if (card.capability < 90)
+        return {};
+    const PanelKernels &kernels = kernels_of(precision);
+    for (int which = 0; which < PANEL_KERNELS; which++) {
+        const PanelKernel &kernel = kernels.cluster[which];
+        if (!kernel.kernel || kernel.width < w)
+            continue;
+        for (int blocks = m <= 1024 * kernel.rows ? 8 : 16; blocks >= 8; blocks /= 2) {
+            int64_t rows = int64_t(blocks) * kernel.rows * 32;
+            int64_t warps = (m + rows - 1) / rows;
+            Shape shape = {&kernel, blocks, int(warps)};
+            if (warps <= kernel.warps &&
+                available(precision, which, shape, kernels.element))
+                return shape;
+        }
+    }
+    return {};
+}
+
+struct Grid {
+    int blocks;
+    int64_t chunk;
+};
+
+Grid grid_of(int64_t m, const Card &card)
+{
+    Grid grid;
+    grid.blocks = card.cooperative ? card.processors : 1;
+    grid.chunk = (m + grid.blocks - 1) / grid.blocks;
+    if (grid.chunk < LARGE_PANEL_WIDTH) /* block 0 owns the diagonal */
+        grid.chunk = LARGE_PANEL_WIDTH;
+    grid.blocks = int((m + grid.chunk - 1) / grid.chunk);
+    return grid;
+}
+
+/* What the blocks tell each other, see large_panel_grid.cuh: twice a notice each, and
+ * twice a row each and the diagonal's. */
+size_t board_bytes(int blocks, int element)
+{
+    size_t packets = size_t(element + 7) / 8 * LARGE_PANEL_WIDTH;
+    return 16 * 2 * (size_t(blocks) + (size_t(blocks) + 1) * packets);
+}
+
+cudaError_t launch_grid(const LargePanel &panel, const Card &card, cudaStream_t stream)
+{
+    const PanelKernels &kernels = kernels_of(panel.precision);
+    const Grid grid = grid_of(panel.m, card);
+    GridPanel g = {panel, grid.chunk, false};
+    void *parameters[] = {&g};
+    cudaError_t error =
+        cudaMemsetAsync(panel.work, 0, board_bytes(grid.blocks, kernels.element), stream);
+    if (error != cudaSuccess)
+        return error;
+    if (grid.blocks > 1) {
+        cudaFuncAttributes attributes;
+        error = cudaFuncGetAttributes(&attributes, kernels.grid);
+        if (error != cudaSuccess)
+            return error;
+        size_t bytes = size_t(grid.chunk | 1) * panel.w * kernels.element;
+        size_t room = card.shared_bytes - attributes.sharedSizeBytes;
+        g.resident = bytes <= room;
+        error = cudaFuncSetAttribute(
+            kernels.grid, cudaFuncAttributeMaxDynamicSharedMemorySize, int(room));
+        if (error != cudaSuccess)
+            return error;
+        error = cudaLaunchCooperativeKernel(kernels.grid, dim3(unsigned(grid.blocks)),
+                                            dim3(GRID_PANEL_THREADS), parameters,
+                                            g.resident ? bytes : 0, stream);
+        if (error != cudaErrorCooperativeLaunchTooLarge)
+            return error;
+        /* Part of the card only (MPS): one block needs no other to be there. */
+        (void)cudaGetLastError();
+    }
+    g.chunk = panel.m;
+    g.resident = false;
+    return cudaLaunchKernel(kernels.grid, dim3(1), dim3(GRID_PANEL_THREADS), parameters,
+                            0, stream);
+}
+
+} // namespace
+
+int large_panel_width(enum bl_precision precision, int64_t m, const Card &card)
+{
+    const Shape shape = shape_of(precision, m, 1, card);
+    if (shape.kernel)
+        return shape.kernel->width;
+    return precision == BL_Z ? 16 : 32;
+}
+
+size_t large_panel_workspace(enum bl_precision precision, int64_t m, const Card &card)
+{
+    /* A lower panel can have more blocks, but never more than there are processors. */
+    int blocks = grid_of(m, card).blocks;
+    if (blocks < card.processors)
+        blocks = card.processors;
+    return board_bytes(blocks, kernels_of(precision).element);
+}
+
+cudaError_t large_panel_launch(const LargePanel &panel, const Card &card,
+                               cudaStream_t stream)
+{
+    const Shape shape = shape_of(panel.precision, panel.m, panel.w, card);
+    if (!shape.kernel)
+        return launch_grid(panel, card, stream);
+    LargePanel g = panel;
+    void *parameters[] = {&g};
+    cudaLaunchAttribute attribute;
+    cudaLaunchConfig_t config =
+        config_of(shape, panel.w, kernels_of(panel.precision).element, &attribute);
+    config.stream = stream;
+    return cudaLaunchKernelExC(&config, shape.kernel->kernel, parameters);
+}
+
+} // namespace bl

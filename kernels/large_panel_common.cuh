@@ -1,0 +1,152 @@
+/* What the two panel kernels share: the search for a pivot, the end of xGETRF2 on a
+ * column, and LargeMoves.
+ *
+ * Used by large_panel.cuh and large_panel_grid.cuh.
+ */
+#ifndef BL_LARGE_PANEL_COMMON_CUH
+#define BL_LARGE_PANEL_COMMON_CUH
+
+#include "tiny.cuh"
+#include "large_panel.h"
+
+namespace bl
+{
+
+/* What is done to a column below its pivot. */
+enum Scaling { SCALE_MULTIPLY, SCALE_DIVIDE, SCALE_LEAVE, SCALE_ZERO };
+
+template <class T>
+struct ScalingOf {
+    T factor;
+    int scaling;
+};
+
+/* The end of xGETRF2 on a column, for any pivot. */
+template <class T>
+BL_CALL ScalingOf<T> careful_scaling(T pivot)
+{
+    if (is_zero(pivot))
+        return {one<T>(), SCALE_ZERO};
+    if (!reaches_sfmin(pivot))
+        return {pivot, SCALE_DIVIDE};
+    T factor = reciprocal(pivot);
+    return {factor, is_one(factor) ? SCALE_LEAVE : SCALE_MULTIPLY};
+}
+
+template <class T>
+BL_CALL T carefully_scaled(T x, T factor, int scaling)
+{
+    return scaling == SCALE_DIVIDE ? div(x, factor) : x;
+}
+
+/* Whether the quick reciprocal of a pivot with this image is right and all there is to
+ * do.
+ */
+template <class T>
+__device__ __forceinline__ bool is_plain(unsigned high, T pivot, T factor)
+{
+    return is_moderate<T>(high) && has_moderate_parts(pivot) &&
+           !(Traits<T>::complex && is_one(factor));
+}
+
+template <class T>
+__device__ __forceinline__ T scaled(T x, T factor, int scaling)
+{
+    return scaling == SCALE_MULTIPLY ? mul(factor, x)
+                                     : carefully_scaled(x, factor, scaling);
+}
+
+/* Greater for a better pivot, 0 for none. A NaN is none, but never beaten where it is the
+ * first of its column. */
+template <class T>
+__device__ __forceinline__ void image_of(T x, bool candidate, bool first, unsigned &high,
+                                         unsigned &low)
+{
+    Real<T> value; /* its sign does not matter to an image */
+    if constexpr (Traits<T>::complex)
+        value = abs1(x);
+    else
+        value = x;
+    high = value == value ? high_image(value) : first ? ~0u : 0;
+    high = candidate ? high : 0;
+    low = low_image(value);
+}
+
+__device__ __forceinline__ unsigned warp_max(unsigned x)
+{
+    return Group<32>().max(x);
+}
+
+/* The lane with the greatest image, whose high part is `top`; of several, the smallest
+ * position. */
+__device__ __forceinline__ int best_lane(unsigned high, unsigned top, unsigned low,
+                                         unsigned position)
+{
+    unsigned mask = __ballot_sync(WARP, high == top);
+    if (mask & (mask - 1)) {
+        bool in = high == top;
+        unsigned lowest = warp_max(in ? low : 0);
+        in = in && low == lowest;
+        unsigned first = ~warp_max(in ? ~position : 0);
+        mask = __ballot_sync(WARP, in && position == first);
+    }
+    return __ffs(int(mask)) - 1;
+}
+
+template <class T>
+__device__ __forceinline__ T choose(bool yes, T x, T y)
+{
+    if constexpr (Traits<T>::complex)
+        return {yes ? x.re : y.re, yes ? x.im : y.im};
+    else
+        return yes ? x : y;
+}
+
+template <class T>
+__device__ __forceinline__ bool is_finite(T x)
+{
+    if constexpr (Traits<T>::complex)
+        return fabs(x.re) < Real<T>(INFINITY) && fabs(x.im) < Real<T>(INFINITY);
+    else
+        return fabs(x) < T(INFINITY);
+}
+
+template <class T>
+__device__ __forceinline__ void put_anywhere(T *p, T x)
+{
+    if (is_whole(p))
+        put(p, x);
+    else
+        *p = x;
+}
+
+/* Compose the w interchanges (of row j with row pivot[j], one after the other) by tracing
+ * each row back. For one warp. */
+template <class I>
+__device__ __forceinline__ void list_moves(const I *pivot, int w, LargeMoves *moves)
+{
+    const int lane = threadIdx.x % 32;
+    const I below = lane < w ? pivot[lane] : 0;
+    bool displaced = below >= w;
+    I top_from = lane, below_from = below;
+    _Pragma("unroll 4") for (int j = w - 1; j >= 0; j--)
+    {
+        const I p = pivot[j];
+        top_from = top_from == j ? p : top_from == p ? j : top_from;
+        below_from = below_from == j ? p : below_from == p ? j : below_from;
+        if (j < lane && p == below)
+            displaced = false; /* that lane lists it */
+    }
+    const bool moved = lane < w && top_from != lane;
+    const unsigned in = __ballot_sync(WARP, moved), out = __ballot_sync(WARP, displaced),
+                   before = (1u << lane) - 1;
+    if (moved)
+        moves->row[__popc(in & before)] = {lane, top_from};
+    if (displaced)
+        moves->row[__popc(in) + __popc(out & before)] = {below, below_from};
+    if (lane == 0)
+        moves->count = __popc(in) + __popc(out);
+}
+
+} // namespace bl
+#endif

@@ -1,0 +1,43 @@
+/* What large_panel.cu chooses from: the panel kernels of a precision. */
+#ifndef BL_LARGE_PANEL_KERNELS_H
+#define BL_LARGE_PANEL_KERNELS_H
+
+#include "large_panel.h"
+
+namespace bl
+{
+
+constexpr int PANEL_WARPS =
+    16; /* of a cluster's block at most, the postman not counted */
+constexpr int PANEL_BLOCKS = 16; /* of a cluster at most */
+constexpr int PANEL_KERNELS = 4;
+constexpr int GRID_PANEL_THREADS = 512;
+
+/* A kernel of large_panel.cuh. */
+struct PanelKernel {
+    const void *kernel;
+    int width; /* columns */
+    int rows;  /* a thread */
+    int warps; /* a block, the postman not counted */
+};
+
+struct PanelKernels {
+    int element;                        /* bytes */
+    PanelKernel cluster[PANEL_KERNELS]; /* the better ones first */
+    const void *grid;
+};
+
+/* What the kernel of large_panel_grid.cuh is told. */
+struct GridPanel {
+    LargePanel panel;
+    int64_t chunk; /* rows a block */
+    bool resident; /* whether a block's rows fit its shared memory */
+};
+
+const PanelKernels &panel_kernels_s();
+const PanelKernels &panel_kernels_d();
+const PanelKernels &panel_kernels_c();
+const PanelKernels &panel_kernels_z();
+
+} // namespace bl
+#endif

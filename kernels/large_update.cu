@@ -1,0 +1,80 @@
+/* Launches of the update kernel: which tile an update gets.
+ *
+ * Called by large.cu and the steps beside it through large.h.
+ */
+#include "large_update.cuh"
+
+namespace bl
+{
+
+namespace
+{
+
+/* The larger tile keeps the arithmetic units busy, the smaller one all multiprocessors
+ * where C is small. */
+template <class T>
+struct Tiles;
+template <>
+struct Tiles<float> {
+    using Big = Tile<128, 128, 8, 8, 4, 8, 3>;
+    using Small = Tile<32, 32, 4, 2, 4, 16, 4>;
+};
+template <>
+struct Tiles<double> {
+    using Big = Tile<128, 64, 8, 8, 1, 8, 3>;
+    using Small = Tile<32, 32, 4, 2, 1, 16, 4>;
+};
+template <>
+struct Tiles<Complex<float>> {
+    using Big = Tile<64, 64, 8, 4, 2, 8, 3>;
+    using Small = Tile<32, 32, 4, 2, 1, 16, 4>;
+};
+template <>
+struct Tiles<Complex<double>> {
+    using Big = Tile<64, 64, 4, 4, 1, 8, 2>;
+    using Small = Tile<32, 32, 2, 2, 1, 8, 4>;
+};
+
+template <class G>
+int64_t tiles_of(int64_t m, int64_t n)
+{
+    return (m + G::ROWS - 1) / G::ROWS * ((n + G::COLUMNS - 1) / G::COLUMNS);
+}
+
+template <class T, class G>
+cudaError_t launch(const LargeUpdate<T> &u, cudaStream_t stream)
+{
+    const void *kernel =
+        u.of_a == TURNED   ? (const void *)update_tiles<T, G, TURNED, PLAIN>
+        : u.of_b == TURNED ? (const void *)update_tiles<T, G, PLAIN, TURNED>
+                           : (const void *)update_tiles<T, G, PLAIN, PLAIN>;
+    LargeUpdate<T> parameter = u;
+    void *parameters[] = {&parameter};
+    const int64_t blocks = tiles_of<G>(u.m, u.n);
+    if (blocks > INT32_MAX)
+        return cudaErrorInvalidConfiguration;
+    return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(G::THREADS), parameters,
+                            0, stream);
+}
+
+} // namespace
+
+template <class T>
+cudaError_t large_update(const LargeUpdate<T> &u, const Card &card, cudaStream_t stream)
+{
+    using Big = typename Tiles<T>::Big;
+    if (u.m <= 0 || u.n <= 0 || u.k <= 0)
+        return cudaSuccess;
+    if (tiles_of<Big>(u.m, u.n) >= card.processors)
+        return launch<T, Big>(u, stream);
+    return launch<T, typename Tiles<T>::Small>(u, stream);
+}
+
+#define BL_INSTANCE(T)                                                                   \
+    template cudaError_t large_update(const LargeUpdate<T> &, const Card &, cudaStream_t);
+BL_INSTANCE(float)
+BL_INSTANCE(double)
+BL_INSTANCE(Complex<float>)
+BL_INSTANCE(Complex<double>)
+
+} // namespace bl

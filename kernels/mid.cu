@@ -1,0 +1,375 @@
+/* The family of kernels beyond the tiny ones: which jobs it takes, which kernels they
+ * get, and their launch.
+ *
+ * Called by engine.cu. The choice depends on the shape, the precision and the card alone.
+ */
+#include "family.h"
+#include "mid.h"
+
+namespace bl
+{
+namespace
+{
+
+const MidKernel *const kernels[BL_PRECISIONS] = {mid_lu_s, mid_lu_d, mid_lu_c, mid_lu_z};
+const BlockedKernels *const blocked[BL_PRECISIONS] = {&mid_blocked_s, &mid_blocked_d,
+                                                      &mid_blocked_c, &mid_blocked_z};
+const SolveKernels *const solvers[BL_PRECISIONS] = {&mid_solve_s, &mid_solve_d,
+                                                    &mid_solve_c, &mid_solve_z};
+const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
+
+constexpr int WIDTH = MID_WIDTH; /* also of the columns that a block solves for */
+
+/* Right-hand sides from which on they are solved for by 64 at a time. */
+constexpr int MANY = 9;
+
+/* Bytes of matrices in the work space that are enough; from there on a job goes by parts.
+ */
+constexpr size_t ENOUGH = size_t(1) << 30;
+
+/* What lu_solve may keep of B in shared memory: for three blocks a multiprocessor, or
+ * two. */
+constexpr size_t KEPT_BYTES = size_t(100) << 10;
+
+size_t aligned(size_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+/* Bytes of shared memory that a block may ask for. */
+size_t shared_limit(const Card &card)
+{
+    return card.shared_bytes - 1024; /* what a kernel has of its own */
+}
+
+/* The kernel that keeps m x n on the chip; NULL: none. */
+const MidKernel *on_chip(enum bl_precision precision, int m, int n, const Card &card)
+{
+    for (const MidKernel *k = kernels[precision]; k->kernel; k++)
+        if (m <= k->rows)
+            return k->shared_bytes(m, n) <= shared_limit(card) ? k : nullptr;
+    return nullptr;
+}
+
+const MidKernel *on_chip(const struct bl_job *job, const Card &card)
+{
+    return on_chip(job->precision, int(job->m), int(job->n), card);
+}
+
+/* Launches on a stream, until one fails. */
+class Launcher
+{
+  public:
+    Launcher(const Card &c, cudaStream_t s) : card(c), stream(s)
+    {
+    }
+
+    void start(const void *kernel, int64_t blocks, int threads, size_t bytes,
+               void **parameters)
+    {
+        if (error == cudaSuccess && blocks > INT32_MAX)
+            error = cudaErrorInvalidConfiguration;
+        /* The same for every launch: another thread may be between this call and its own.
+         */
+        if (error == cudaSuccess && bytes > 0)
+            error =
+                cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     int(shared_limit(card)));
+        if (error == cudaSuccess)
+            error = cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(threads),
+                                     parameters, bytes, stream);
+    }
+
+    void clear(void *p, size_t bytes)
+    {
+        if (error == cudaSuccess)
+            error = cudaMemsetAsync(p, 0, bytes, stream);
+    }
+
+    const Card &card;
+    const cudaStream_t stream;
+    cudaError_t error = cudaSuccess;
+};
+
+void launch_blocked(const struct bl_job *job, MidArguments *g, Launcher &launcher)
+{
+    const BlockedKernels *k = blocked[job->precision];
+    const int m = int(job->m), n = int(job->n);
+    /* Of items one may be square where the largest sides are not. */
+    const int order = m < n ? m : n;
+    g->moves = (Moves *)job->work;
+    for (int first = 0; first < order; first += WIDTH) {
+        g->first = first;
+        const MidKernel *chip =
+            on_chip(job->precision, m - first,
+                    order - first < WIDTH ? order - first : WIDTH, launcher.card);
+        if (job->items) /* of which another may be wider there */
+            chip = on_chip(job->precision, m - first, WIDTH, launcher.card);
+        void *parameters[] = {g, &first, &g->moves};
+        int i = 0;
+        while (m - first > k->panel[i].rows)
+            i++;
+        if (chip)
+            launcher.start(chip->kernel, job->batch, chip->threads,
+                           chip->shared_bytes(m - first, WIDTH), parameters);
+        else
+            launcher.start(k->panel[i].kernel, job->batch, k->panel[i].threads,
+                           k->panel_bytes, parameters);
+        int strips = (n - first - 1) / WIDTH;
+        if (order - first < WIDTH) /* a last, narrow panel */
+            strips = (n - order + WIDTH - 1) / WIDTH;
+        if (job->items) /* whose own last panel is narrow earlier */
+            strips = (n - first + WIDTH - 1) / WIDTH;
+        void *strip[] = {g, &first, &strips, &g->moves};
+        if (strips > 0)
+            launcher.start(k->strip, job->batch * strips, k->strip_threads,
+                           k->strip_bytes, strip);
+    }
+    int panels = (order - 1) / WIDTH;
+    void *arrange[] = {g, &panels};
+    if (panels > 0)
+        launcher.start(k->arrange, job->batch * panels, k->strip_threads, 0, arrange);
+}
+
+/* Whether GETRF of the job's shape has kernels here. */
+bool factors(const struct bl_job *job, const Card &card)
+{
+    return on_chip(job, card) ||
+           (job->m > WIDTH && blocked[job->precision]->strip_bytes <= shared_limit(card));
+}
+
+/* Bytes of work space that factor() needs for `batch` matrices. */
+size_t moves_bytes(const struct bl_job *job, int64_t batch, const Card &card)
+{
+    return on_chip(job, card) ? 0 : batch * blocked[job->precision]->moves_bytes;
+}
+
+/* The factors of job->a, or of the matrices of `from` from `first` on, which only a
+ * kernel on the chip can read. */
+void factor(const struct bl_job *job, Launcher &launcher,
+            const struct bl_operand &from = {}, int64_t first = 0)
+{
+    MidArguments g = {};
+    g.a = job->a;
+    g.ipiv = job->ipiv;
+    g.info = job->info;
+    g.items = job->items;
+    g.m = job->m;
+    g.n = job->n;
+    g.int_size = job->int_size;
+    g.from = from;
+    g.number = first;
+    const MidKernel *k = on_chip(job, launcher.card);
+    if (!k)
+        return launch_blocked(job, &g, launcher);
+    void *parameters[] = {&g};
+    launcher.start(k->kernel, job->batch, k->threads,
+                   k->shared_bytes(int(job->m), int(job->n)), parameters);
+}
+
+/* What solving is told of the job, one slot being one problem. */
+MidSolve solve_of(const struct bl_job *job)
+{
+    MidSolve g = {};
+    g.lu = job->a;
+    g.b = job->b;
+    g.ipiv = job->ipiv;
+    g.info = job->info;
+    g.items = job->items;
+    g.n = int(job->n);
+    g.nrhs = int(job->nrhs);
+    g.rows = (g.n + WIDTH - 1) / WIDTH * WIDTH;
+    g.int_size = g.ipiv_size = g.lu_info_size = job->int_size;
+    return g;
+}
+
+/* Start `kernel` for `columns` columns a matrix. */
+void start_many(const SolveKernels *k, const void *kernel, MidSolve g, int64_t slots,
+                int64_t columns, Launcher &launcher)
+{
+    g.strips = int((columns + WIDTH - 1) / WIDTH);
+    g.kept = g.rows / WIDTH;
+    if (k->many_bytes(g.kept, g.rows) > KEPT_BYTES)
+        g.kept = 1;
+    void *parameters[] = {&g};
+    launcher.start(kernel, slots * g.strips, 256, k->many_bytes(g.kept, g.rows),
+                   parameters);
+}
+
+void solve(const struct bl_job *job, Launcher &launcher)
+{
+    const SolveKernels *k = solvers[job->precision];
+    MidSolve g = solve_of(job);
+    if (job->routine == BL_GESV) { /* INFO is there */
+        g.lu_info = g.info;
+        g.info = {};
+    }
+    if (job->nrhs >= MANY)
+        return start_many(k, k->many, g, job->batch, job->nrhs, launcher);
+    const int which = job->nrhs > 1, columns = which ? 4 : 1;
+    g.strips = (g.nrhs + columns - 1) / columns;
+    void *parameters[] = {&g};
+    const int threads = g.n <= 64 ? 32 : g.n <= 128 ? 64 : g.n <= 256 ? 128 : 256;
+    launcher.start(k->few[which], job->batch * g.strips, threads,
+                   k->few_bytes[which](g.rows), parameters);
+}
+
+/* The work space of a job that needs matrices beside its own, a part of the batch at a
+ * time. Offsets into it. */
+struct Room {
+    int64_t slots; /* of a part */
+    int again_blocks;
+    size_t ipiv, info, strange, items, moves, again, bytes; /* the matrices come first */
+};
+
+Room room_of(const struct bl_job *job, const Card &card)
+{
+    const size_t matrix = job->n * job->n * element[job->precision];
+    Room r = {};
+    r.slots = ENOUGH / matrix > 16 ? int64_t(ENOUGH / matrix) : 16;
+    if (r.slots > job->batch)
+        r.slots = job->batch;
+    r.again_blocks = int(r.slots < 2 * card.processors ? r.slots : 2 * card.processors);
+    size_t at = aligned(r.slots * matrix);
+    auto take = [&](size_t bytes) {
+        size_t begin = at;
+        at += aligned(bytes);
+        return begin;
+    };
+    r.ipiv = take(r.slots * job->n * sizeof(int32_t));
+    r.info = take(r.slots * sizeof(int32_t));
+    r.strange = take(r.slots * sizeof(int));
+    r.items = take(job->items ? r.slots * sizeof(struct bl_item) : 0);
+    r.moves = take(moves_bytes(job, r.slots, card));
+    r.again = take(job->routine == BL_GEDET
+                       ? 0
+                       : r.again_blocks * job->n * WIDTH * element[job->precision]);
+    r.bytes = at;
+    return r;
+}
+
+/* GEINV, GETRI, GETRI_OOP and GEDET: the factors lie in the work space, where they are
+ * copied or made. */
+void with_copies(const struct bl_job *job, Launcher &launcher)
+{
+    const SolveKernels *k = solvers[job->precision];
+    const Room room = room_of(job, launcher.card);
+    char *const work = (char *)job->work;
+    const bool to_factor = job->routine == BL_GEINV || job->routine == BL_GEDET;
+    MidSolve g = solve_of(job);
+    g.packed = true;
+    g.lu = {work, nullptr, job->n, job->n * job->n};
+    g.strange = (int *)(work + room.strange);
+    g.b = job->routine == BL_GETRI ? job->a : job->x;
+    g.ld_of_b = job->routine == BL_GETRI ? g.OF_A : g.OF_X;
+    if (to_factor) {
+        g.own_pivots = true;
+        g.ipiv = {work + room.ipiv, nullptr, 0, job->n};
+        g.lu_info = {work + room.info, nullptr, 0, 1};
+        g.ipiv_size = g.lu_info_size = sizeof(int32_t);
+    }
+    for (g.first = 0; g.first < job->batch; g.first += room.slots) {
+        const int64_t slots =
+            job->batch - g.first < room.slots ? job->batch - g.first : room.slots;
+        const bool direct = to_factor && !job->items && on_chip(job, launcher.card);
+        struct bl_item *own_items =
+            job->items ? (struct bl_item *)(work + room.items) : nullptr;
+        MidCopy c = {job->a, work, g.first, job->items, own_items, g.n};
+        void *copy[] = {&c};
+        if (!direct)
+            launcher.start(k->copy, slots, 256, 0, copy);
+        if (to_factor) {
+            struct bl_job sub = *job;
+            sub.routine = BL_GETRF;
+            sub.a = g.lu;
+            sub.ipiv = g.ipiv;
+            sub.info = g.lu_info;
+            sub.int_size = sizeof(int32_t);
+            sub.items = own_items;
+            sub.batch = slots;
+            sub.work = work + room.moves;
+            if (direct)
+                factor(&sub, launcher, job->a, g.first);
+            else
+                factor(&sub, launcher);
+        }
+        if (job->routine == BL_GEDET) {
+            MidDeterminant d = {g, job->phase, job->logabs};
+            void *parameters[] = {&d};
+            launcher.start(k->determinant, slots, 32, 0, parameters);
+            continue;
+        }
+        launcher.clear(g.strange, slots * sizeof(int));
+        start_many(k, k->inverse, g, slots, g.n, launcher);
+        MidAgain again = {g, slots, job->routine == BL_GETRI ? job->block : WIDTH,
+                          work + room.again};
+        void *parameters[] = {&again};
+        launcher.start(k->again, room.again_blocks, 256, 0, parameters);
+    }
+}
+
+bool takes(const struct bl_job *job, const Card &card)
+{
+    const SolveKernels *k = solvers[job->precision];
+    const int rows = int((job->n + WIDTH - 1) / WIDTH * WIDTH);
+    if (job->batch < 1 || job->m < 1 || job->n < 1 || job->n > MID_COLUMNS ||
+        job->m > MID_ROWS)
+        return false;
+    const bool can_solve = k->many_bytes(1, rows) <= shared_limit(card) &&
+                           k->few_bytes[1](rows) <= shared_limit(card);
+    switch (job->routine) {
+    case BL_GETRF:
+    case BL_GEDET:
+        return factors(job, card);
+    case BL_GESV:
+    case BL_GEINV:
+        return factors(job, card) && can_solve;
+    case BL_GETRI:
+    case BL_GETRI_OOP:
+        return can_solve;
+    case BL_GETRS: /* netlib's transposed solves are chains: the general kernel's */
+        return job->trans == 'N' && job->nrhs > 0 && can_solve;
+    default:
+        return false;
+    }
+}
+
+size_t workspace(const struct bl_job *job, const Card &card)
+{
+    switch (job->routine) {
+    case BL_GETRF:
+    case BL_GESV:
+        return moves_bytes(job, job->batch, card);
+    case BL_GETRS:
+        return 0;
+    default:
+        return room_of(job, card).bytes;
+    }
+}
+
+cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stream)
+{
+    Launcher launcher(card, stream);
+    switch (job->routine) {
+    case BL_GETRF:
+        factor(job, launcher);
+        break;
+    case BL_GESV:
+        factor(job, launcher);
+        if (job->nrhs > 0)
+            solve(job, launcher);
+        break;
+    case BL_GETRS:
+        solve(job, launcher);
+        break;
+    default:
+        with_copies(job, launcher);
+    }
+    return launcher.error;
+}
+
+} // namespace
+
+const Family mid = {takes, workspace, launch};
+
+} // namespace bl

@@ -1,0 +1,111 @@
+/* How LU of matrices beyond the tiny ones comes to kernels of its own: mid.cu picks one
+ * of the kernels that mid_lu_*.cu and mid_blocked_*.cu instantiate.
+ */
+#ifndef BL_MID_H
+#define BL_MID_H
+
+#include <cuda_runtime.h>
+#include "../src/engine.h"
+
+namespace bl
+{
+
+constexpr int MID_WIDTH = 64; /* of a panel, netlib's block size */
+
+/* The rows that a panel moves: position `to[k]` gets what was in `from[k]` (rows of the
+ * panel). The first are the pivot rows, to 0, 1, ... */
+struct Moves {
+    int count;
+    short from[2 * MID_WIDTH], to[2 * MID_WIDTH];
+};
+
+/* What a kernel is told: a job, as far as it concerns one. */
+struct MidArguments {
+    struct bl_operand a, ipiv, info;
+    const struct bl_item *items;
+    int64_t m, n;
+    int int_size;
+    /* Only for the kernels that keep a matrix on the chip. Where there are moves, the
+     * panel at column `first` is factored and its moves are written; else the matrix,
+     * and `from` may say where problem i comes from: number number + i of it. */
+    int first;
+    Moves *moves;
+    struct bl_operand from;
+    int64_t number;
+};
+
+/* A kernel that keeps a matrix of at most `rows` rows on the chip, one block a matrix. */
+struct MidKernel {
+    const void *kernel;
+    int rows, threads;
+    size_t (*shared_bytes)(int m, int n);
+};
+
+/* The kernels of a precision by rising number of rows; the last has no kernel. */
+extern const MidKernel mid_lu_s[], mid_lu_d[], mid_lu_c[], mid_lu_z[];
+
+/* The kernels of larger matrices, for up to MID_ROWS rows. */
+constexpr int MID_ROWS = 1024, MID_COLUMNS = 1024;
+struct BlockedKernels {
+    struct {
+        const void *kernel;
+        int rows, threads;
+    } panel[4]; /* by rising number of rows */
+    const void *strip, *arrange;
+    int strip_threads;
+    size_t panel_bytes, strip_bytes; /* of shared memory */
+    size_t moves_bytes;              /* of work space a matrix */
+};
+extern const BlockedKernels mid_blocked_s, mid_blocked_d, mid_blocked_c, mid_blocked_z;
+
+/* Matrices of one launch are numbered by slots; slot i holds number first + i of the job.
+ * Solve with the factors `lu` for `b`, or invert them to `b`. */
+struct MidSolve {
+    struct bl_operand lu, b, ipiv;
+    struct bl_operand info;    /* written where there is one */
+    struct bl_operand lu_info; /* where there is one and it is not 0, nothing is solved */
+    const struct bl_item *items; /* of the job */
+    int64_t first;
+    int n, nrhs;
+    int strips; /* blocks a matrix */
+    int kept;   /* tiles of 64 rows of b that shared memory holds */
+    int rows;   /* n, in whole tiles */
+    int int_size, ipiv_size, lu_info_size;
+    enum { OF_JOB, OF_A, OF_X } ld_of_b; /* where there are items */
+    bool packed;                         /* lu and lu_info are by slots */
+    bool own_pivots;                     /* ipiv is by slots */
+    int *strange;                        /* a slot: the inverse has a NaN or Inf */
+};
+
+/* Copies of the job's matrices to slots, n x n, and items for them where the job has
+ * some. */
+struct MidCopy {
+    struct bl_operand from;
+    void *to;
+    int64_t first;
+    const struct bl_item *items;
+    struct bl_item *own_items;
+    int n;
+};
+
+/* Inverses of the strange ones as netlib forms them. */
+struct MidAgain {
+    MidSolve solve;
+    int64_t slots, block;
+    void *work; /* n x 64 a block */
+};
+
+struct MidDeterminant {
+    MidSolve solve;
+    struct bl_operand phase, logabs;
+};
+
+struct SolveKernels {
+    const void *many, *inverse, *few[2], *copy, *again, *determinant;
+    size_t (*many_bytes)(int kept, int rows); /* of shared memory; `inverse` too */
+    size_t (*few_bytes[2])(int rows);         /* for up to 1 and 4 columns */
+};
+extern const SolveKernels mid_solve_s, mid_solve_d, mid_solve_c, mid_solve_z;
+
+} // namespace bl
+#endif

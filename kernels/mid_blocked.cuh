@@ -1,0 +1,575 @@
+/* LU factorisation of batched matrices too large for one chip: panels of 64 columns.
+ *
+ * Launched by mid.cu, panel after panel: lu_panel factors it, one block a matrix;
+ * lu_strip brings the columns to its right up to date, a block for 64 of them; at the end
+ * lu_arrange carries later interchanges into the L of earlier panels. The panels are
+ * netlib's blocks and lu_strip its xTRSM and xGEMM, so NaN and Inf go netlib's way;
+ * inside a panel with NaN or Inf mid_rest.cuh does. Every element is updated in ascending
+ * order, product and difference rounded separately.
+ */
+#ifndef BL_MID_BLOCKED_CUH
+#define BL_MID_BLOCKED_CUH
+
+#include "mid_lu.cuh"
+
+namespace bl
+{
+
+/* The matrix that a block works on. */
+template <class T>
+struct Whole {
+    T *a;
+    int64_t lda, index;
+    int m, n, order;
+
+    __device__ __forceinline__ Whole(const MidArguments &g, int64_t number)
+    {
+        struct bl_item item = {number, g.m, g.n, g.a.ld, 0};
+        if (g.items)
+            item = g.items[number];
+        index = item.index;
+        a = (T *)operand_at(g.a, index, sizeof(T));
+        lda = item.lda;
+        m = int(item.m);
+        n = int(item.n);
+        order = m < n ? m : n;
+    }
+};
+
+struct Candidate {
+    double value;
+    int position, row;
+};
+
+/* Shared memory of lu_panel. */
+template <class T, int C>
+struct PanelShared {
+    T u[NB * C];        /* rows of the steps before, in the columns at hand */
+    T row[2][16][C];    /* the row of each warp's candidate, from the pivot's column on */
+    T l[NB * (NB + 1)]; /* L of the pivot rows; column k from k * (NB + 1) on */
+    Candidate best[2][16];
+    int pivot[NB], ipiv[NB];
+    Moves moves;
+};
+
+/* The larger of two candidates, the first of equals; one that is none has value -1. */
+__device__ __forceinline__ Candidate larger(Candidate x, Candidate y)
+{
+    return y.value > x.value || (y.value == x.value && y.position < x.position) ? y : x;
+}
+
+__device__ __forceinline__ Candidate largest(Candidate x)
+{
+    BL_UNROLL
+    for (int step = 16; step > 0; step /= 2)
+        x = larger(x, {__shfl_xor_sync(ALL_LANES, x.value, step),
+                       __shfl_xor_sync(ALL_LANES, x.position, step),
+                       __shfl_xor_sync(ALL_LANES, x.row, step)});
+    return x;
+}
+
+/* The largest of the lanes' candidates, whose keys are the magnitude_key() of their
+ * values. Every lane gets it where several may be largest; else the one that has it.
+ * True: this lane has it. */
+__device__ __forceinline__ bool largest_here(unsigned key, bool twice, Candidate &mine,
+                                             unsigned &all)
+{
+    all = largest_of_warp(key);
+    const unsigned ballot = __ballot_sync(ALL_LANES, key == all);
+    if ((ballot & (ballot - 1)) == 0 && !__any_sync(ALL_LANES, twice && key == all))
+        return key == all;
+    const int row = mine.row;
+    mine = largest(mine);
+    return row == mine.row && key == all;
+}
+
+/* A block: the panel at column `first` of a matrix, C columns at a time in registers. A
+ * thread: rows thread + PANEL_THREADS * i. Rows stay where they are until the end. The
+ * column at hand always stands first in the registers, so that the steps are one loop. */
+template <class T, int R, int C, int PANEL_THREADS, int BLOCKS>
+__global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
+    lu_panel(const MidArguments g, int first, Moves *all_moves)
+{
+    constexpr int WARPS = PANEL_THREADS / 32;
+    extern __shared__ __align__(16) char memory[];
+    auto &s = *(PanelShared<T, C> *)memory;
+    const Whole<T> w(g, blockIdx.x);
+    const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
+    int64_t info = 0;
+    void *const info_at = operand_at(g.info, w.index, g.int_size);
+    if (first > 0)
+        info = get_integer(info_at, g.int_size);
+    if (first >= w.order && first > 0)
+        return;
+    T *const A = w.a + first + first * w.lda;
+    const int64_t lda = w.lda;
+    const int m = w.m - first, width = w.order - first < NB ? w.order - first : NB;
+    const Pivots pivots = {operand_at(g.ipiv, w.index, g.int_size), g.int_size, first};
+    int position[R], zero = 0, done = 0, fresh = width; /* done: columns finished */
+    bool strange = false;
+    BL_UNROLL
+    for (int i = 0; i < R; i++)
+        position[i] = thread + i * PANEL_THREADS;
+
+    while (done < width && !strange) {
+        const int columns = width - done < C ? width - done : C;
+        T a[R][C];
+        BL_UNROLL
+        for (int i = 0; i < R; i++)
+            BL_UNROLL
+        for (int c = 0; c < C; c++) {
+            int row = thread + i * PANEL_THREADS;
+            row = row < m ? row : m - 1;
+            a[i][c] = A[row + (done + (c < columns ? c : 0)) * lda];
+        }
+        for (int e = thread; e < done * C; e += PANEL_THREADS) {
+            int k = e / C, c = e % C;
+            s.u[e] = A[s.pivot[k] + (done + (c < columns ? c : 0)) * lda];
+        }
+        __syncthreads();
+        /* A warp solves a column; a lane has two of its rows. */
+        for (int c = warp; c < C && done > 0; c += WARPS) {
+            T low = s.u[lane * C + c], high = s.u[(lane + 32) * C + c];
+#pragma unroll 4
+            for (int k = 0; k < done; k++) {
+                const T x = from_lane(k < 32 ? low : high, k % 32);
+                const T *l = s.l + k * (NB + 1);
+                if (lane > k)
+                    low = sub(low, mul(l[lane], x));
+                if (lane + 32 > k)
+                    high = sub(high, mul(l[lane + 32], x));
+            }
+            if (lane < done)
+                s.u[lane * C + c] = low;
+            if (lane + 32 < done)
+                s.u[(lane + 32) * C + c] = high;
+        }
+        __syncthreads();
+        for (int from = 0; from < done; from += C) {
+            T l[R][C];
+            BL_UNROLL
+            for (int k = 0; k < C; k++)
+                BL_UNROLL
+            for (int i = 0; i < R; i++) {
+                int row = thread + i * PANEL_THREADS;
+                l[i][k] = A[(row < m ? row : m - 1) + (from + k) * lda];
+            }
+            BL_UNROLL
+            for (int k = 0; k < C; k++) {
+                T u[C];
+                read_row(u, s.u + (from + k) * C);
+                BL_UNROLL
+                for (int i = 0; i < R; i++)
+                    BL_UNROLL
+                for (int c = 0; c < C; c++)
+                    a[i][c] = sub(a[i][c], mul(l[i][k], u[c]));
+            }
+        }
+        /* The rows of the steps before have their final values. */
+        for (int e = thread; e < done * columns; e += PANEL_THREADS) {
+            int k = e % done, c = e / done;
+            A[s.pivot[k] + (done + c) * lda] = s.u[k * C + c];
+        }
+#pragma unroll 1
+        for (int c = 0; c < columns; c++) {
+            const int k = done + c;
+            unsigned key = 0, all;
+            Candidate mine = {-1, NONE, 0};
+            bool twice = false;
+            BL_UNROLL
+            for (int i = 0; i < R; i++) {
+                const int row = thread + i * PANEL_THREADS;
+                if (position[i] >= k && row < m) {
+                    const unsigned other = magnitude_key(a[i][0]);
+                    twice = twice || other == key;
+                    key = max(key, other);
+                    mine = larger(mine, {double(abs1(a[i][0])), position[i], row});
+                }
+            }
+            const bool here = largest_here(key, twice, mine, all);
+            const bool nan = all >= infinity_key<Real<T>>(); /* or Inf */
+            if (nan)
+                mine = {INFINITY, -1, 0};
+            if (nan || all == 0 ? lane == 0 : here) {
+                s.best[k % 2][warp] = mine;
+                BL_UNROLL
+                for (int i = 0; i < R; i++)
+                    if (thread + i * PANEL_THREADS == mine.row)
+                        write_row(true, s.row[k % 2][warp], a[i]);
+            }
+            __syncthreads();
+            mine = lane < WARPS ? s.best[k % 2][lane] : Candidate{-1, NONE, 0};
+            const bool any = mine.value >= 0;
+            const bool won = largest_here(any ? magnitude_key(Real<T>(mine.value)) : 0,
+                                          false, mine, all);
+            const int winner = __ffs(int(__ballot_sync(ALL_LANES, won))) - 1;
+            mine = s.best[k % 2][winner];
+            if (mine.position < 0) { /* put down what there is, for lu_rest */
+                strange = true;
+                BL_UNROLL
+                for (int i = 0; i < R; i++) {
+                    const int row = thread + i * PANEL_THREADS;
+                    if (position[i] >= done && row < m)
+                        BL_UNROLL
+                    for (int j = 0; j < C; j++)
+                        if (c + j < columns)
+                            A[row + (k + j) * lda] = a[i][j];
+                }
+                fresh = done + columns;
+                done = k;
+                break;
+            }
+            if (thread == 0) {
+                s.pivot[k] = mine.row;
+                s.ipiv[k] = mine.position;
+            }
+            T u[C];
+            read_row(u, s.row[k % 2][winner]);
+            const T factor = reciprocal(u[0]);
+            const int how = scaling(u[0], factor);
+            if (zero == 0 && is_zero(u[0]))
+                zero = k + 1;
+            BL_UNROLL
+            for (int i = 0; i < R; i++) {
+                const int row = thread + i * PANEL_THREADS;
+                if (position[i] == k)
+                    position[i] = mine.position;
+                if (row == mine.row)
+                    position[i] = k;
+                const bool below = position[i] > k;
+                T x = a[i][0];
+                if (below)
+                    x = how == MULTIPLY ? mul(factor, x)
+                        : how == LEAVE  ? x
+                                        : quotient(x, u[0]);
+                if (position[i] >= done && row < m)
+                    A[row + k * lda] = x;
+                BL_UNROLL
+                for (int j = 1; j < C; j++)
+                    a[i][j - 1] = below ? sub(a[i][j], mul(x, u[j])) : a[i][j];
+            }
+        }
+        if (strange)
+            break;
+        /* L of the new pivot rows. */
+        __syncthreads();
+        for (int e = thread; e < columns * (done + columns); e += PANEL_THREADS) {
+            int r = done + e % columns, k = e / columns;
+            if (r > k)
+                s.l[k * (NB + 1) + r] = A[s.pivot[r] + k * lda];
+        }
+        done += columns;
+    }
+
+    /* `done` steps are in A, rows not yet moved. */
+    __syncthreads();
+    if (thread == 0)
+        s.moves.count = done;
+    __syncthreads();
+    BL_UNROLL
+    for (int i = 0; i < R; i++) {
+        const int row = thread + i * PANEL_THREADS;
+        int k = position[i];
+        if (row < m && (k < done || k != row)) {
+            if (k >= done)
+                k = atomicAdd(&s.moves.count, 1);
+            s.moves.from[k] = short(row);
+            s.moves.to[k] = short(position[i]);
+        }
+    }
+    for (int k = thread; k < done; k += PANEL_THREADS)
+        pivots.set(k, s.ipiv[k]);
+    __syncthreads();
+    const int moved = s.moves.count;
+    constexpr int EACH = 2 * NB * C / PANEL_THREADS;
+    for (int from = 0; from < width; from += C) {
+        T x[EACH];
+        BL_UNROLL
+        for (int e = 0; e < EACH; e++) {
+            int at = thread + e * PANEL_THREADS, k = at % (2 * NB),
+                c = from + at / (2 * NB);
+            if (k < moved && c < width)
+                x[e] = A[s.moves.from[k] + c * lda];
+        }
+        __syncthreads();
+        BL_UNROLL
+        for (int e = 0; e < EACH; e++) {
+            int at = thread + e * PANEL_THREADS, k = at % (2 * NB),
+                c = from + at / (2 * NB);
+            if (k < moved && c < width)
+                A[s.moves.to[k] + c * lda] = x[e];
+        }
+    }
+    __syncthreads();
+    int64_t here = zero;
+    if (strange) {
+        Team team;
+        team.thread = thread;
+        team.threads = PANEL_THREADS;
+        here = lu_rest(team, m, width, A, lda, pivots, done, fresh, zero);
+        __syncthreads();
+        if (thread == 0)
+            s.moves.count = moves_of(pivots, width, s.moves.from, s.moves.to);
+        __syncthreads();
+    }
+    if (thread == 0) {
+        if (info == 0 && here)
+            info = first + here;
+        put_integer(info_at, g.int_size, info);
+    }
+    __syncthreads();
+    int *to = (int *)&all_moves[blockIdx.x], *from = (int *)&s.moves;
+    for (int i = thread; i < int(sizeof(Moves) / sizeof(int)); i += PANEL_THREADS)
+        to[i] = from[i];
+}
+
+constexpr int STRIP_THREADS = 256, DEPTH = 16; /* columns of L in shared memory */
+template <class T> /* four rows one below the other lie in different banks */
+constexpr int STRIP_STRIDE = NB + 64 / int(sizeof(T));
+
+template <class T> /* a multiprocessor; the fastest on an H100 */
+constexpr int STRIP_BLOCKS = Traits<T>::complex ? 2 : 3;
+
+/* A block: 64 columns to the right of a panel: its moves, U by the panel's corner, then
+ * tiles of 64 rows, to the last. A thread: 4 x 4 of a tile, rows 16 apart. */
+template <class T>
+__global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T>)
+    lu_strip(const MidArguments g, int first, int strips, const Moves *all_moves)
+{
+    extern __shared__ __align__(16) char memory[];
+    constexpr int STRIDE = STRIP_STRIDE<T>;
+    T(*const u)[STRIDE] = (T(*)[STRIDE])memory; /* u[k][column] */
+    T(*const l)[NB] = (T(*)[NB])(u + NB);       /* l[k][row] */
+    __shared__ Moves moves;
+    __shared__ unsigned zero[DEPTH][2]; /* which columns of a row of U are 0 */
+    const int64_t number = blockIdx.x / strips;
+    const Whole<T> w(g, number);
+    const int thread = threadIdx.x;
+    const int width = w.order - first < NB ? w.order - first : NB;
+    const int column = first + width + int(blockIdx.x % strips) * NB;
+    if (width <= 0 || column >= w.n)
+        return;
+    const int columns = w.n - column < NB ? w.n - column : NB;
+    const int64_t lda = w.lda;
+    const T *const L = w.a + first + first * lda;
+    T *const A = w.a + first + column * lda;
+    for (int i = thread; i < int(sizeof(Moves) / sizeof(int)); i += STRIP_THREADS)
+        ((int *)&moves)[i] = ((const int *)&all_moves[number])[i];
+    __syncthreads();
+
+    const int moved = moves.count;
+    constexpr int EACH = 8, AT_ONCE = EACH * STRIP_THREADS / (2 * NB);
+    for (int from = 0; from < columns; from += AT_ONCE) {
+        T x[EACH];
+        BL_UNROLL
+        for (int e = 0; e < EACH; e++) {
+            int at = thread + e * STRIP_THREADS, k = at % (2 * NB),
+                c = from + at / (2 * NB);
+            if (k < moved && c < columns)
+                x[e] = A[moves.from[k] + c * lda];
+        }
+        __syncthreads();
+        BL_UNROLL
+        for (int e = 0; e < EACH; e++) {
+            int at = thread + e * STRIP_THREADS, k = at % (2 * NB),
+                c = from + at / (2 * NB);
+            if (k < moved && c < columns) {
+                if (moves.to[k] < width)
+                    u[moves.to[k]][c] = x[e];
+                else
+                    A[moves.to[k] + c * lda] = x[e];
+            }
+        }
+    }
+    __syncthreads();
+
+    /* U, 16 rows at a time: a thread of the first 64 has a column of them, then all take
+     * them out of the rows below, 4 x 4 of which a thread holds. */
+    const int r0 = thread % 16, c0 = thread / 16 * 4;
+    {
+        T a[4][4];
+        BL_UNROLL
+        for (int i = 0; i < 4; i++)
+            read_row(a[i], &u[r0 + 16 * i][c0]);
+#pragma unroll 1
+        for (int from = 0; from < width; from += DEPTH) {
+            __syncthreads();
+            for (int e = thread; e < DEPTH * NB; e += STRIP_THREADS) {
+                int r = e % NB, k = from + e / NB;
+                l[e / NB][r] = r < width && k < width ? L[r + k * lda] : T{};
+            }
+            BL_UNROLL
+            for (int i = 0; i < 4; i++)
+                write_row(16 * i == from, &u[r0 + 16 * i][c0], a[i]);
+            __syncthreads();
+            if (thread < NB) {
+                T x[DEPTH];
+                BL_UNROLL
+                for (int i = 0; i < DEPTH; i++)
+                    x[i] = u[from + i][thread];
+                BL_UNROLL
+                for (int k = 0; k < DEPTH; k++) {
+                    const bool skip = is_zero(x[k]);
+                    const unsigned zeros = __ballot_sync(ALL_LANES, skip);
+                    if (thread % 32 == 0)
+                        zero[k][thread / 32] = zeros;
+                    BL_UNROLL
+                    for (int i = k + 1; i < DEPTH; i++)
+                        if (!skip)
+                            x[i] = sub(x[i], mul(load(&l[k][from + i], true), x[k]));
+                    u[from + k][thread] = x[k];
+                }
+            }
+            __syncthreads();
+#pragma unroll 1
+            for (int k = 0; k < DEPTH && from + DEPTH < width; k++) {
+                T y[4];
+                read_row(y, &u[from + k][c0]);
+                const unsigned zeros = zero[k][c0 / 32] >> c0 % 32 & 15;
+                BL_UNROLL
+                for (int i = 1; i < 4; i++) {
+                    if (16 * i <= from)
+                        continue;
+                    const T x = load(&l[k][r0 + 16 * i], true);
+                    BL_UNROLL
+                    for (int j = 0; j < 4; j++)
+                        if (!(zeros >> j & 1))
+                            a[i][j] = sub(a[i][j], mul(x, y[j]));
+                }
+            }
+        }
+        __syncthreads();
+    }
+    for (int e = thread; e < NB * NB; e += STRIP_THREADS) {
+        int r = e % NB, c = e / NB;
+        if (r < width && c < columns) {
+            T x = u[r][c];
+            A[r + c * lda] = x;
+            if (Traits<T>::complex && !is_finite(x)) /* as -1 times it is */
+                u[r][c] = mul(from_real<T>(Real<T>(INFINITY)), from_real<T>(0));
+        }
+    }
+    __syncthreads();
+
+    const int rows = w.m - first;
+    for (int top = width; top < rows; top += NB) {
+        T a[4][4], next[DEPTH * NB / STRIP_THREADS];
+        constexpr int LOADS = DEPTH * NB / STRIP_THREADS;
+        BL_UNROLL
+        for (int i = 0; i < 4; i++)
+            BL_UNROLL
+        for (int j = 0; j < 4; j++) {
+            int row = top + r0 + 16 * i, c = c0 + j;
+            a[i][j] =
+                A[(row < rows ? row : rows - 1) + (c < columns ? c : columns - 1) * lda];
+        }
+        BL_UNROLL
+        for (int e = 0; e < LOADS; e++) {
+            int at = thread + e * STRIP_THREADS, row = top + at % NB, k = at / NB;
+            next[e] = L[(row < rows ? row : rows - 1) + (k < width ? k : 0) * lda];
+        }
+        for (int from = 0; from < width; from += DEPTH) {
+            __syncthreads();
+            BL_UNROLL
+            for (int e = 0; e < LOADS; e++) {
+                int at = thread + e * STRIP_THREADS;
+                l[at / NB][at % NB] = next[e];
+            }
+            __syncthreads();
+            if (from + DEPTH < width)
+                BL_UNROLL
+            for (int e = 0; e < LOADS; e++) {
+                int at = thread + e * STRIP_THREADS, row = top + at % NB;
+                int k = from + DEPTH + at / NB;
+                next[e] = L[(row < rows ? row : rows - 1) + (k < width ? k : 0) * lda];
+            }
+            const int end = width - from < DEPTH ? width - from : DEPTH;
+            BL_UNROLL_BY_TWO
+            for (int k = 0; k < end; k++) {
+                T x[4], y[4];
+                BL_UNROLL
+                for (int i = 0; i < 4; i++)
+                    x[i] = load(&l[k][r0 + 16 * i], true);
+                read_row(y, &u[from + k][c0]);
+                BL_UNROLL
+                for (int j = 0; j < 4; j++)
+                    BL_UNROLL
+                for (int i = 0; i < 4; i++)
+                    a[i][j] = sub(a[i][j], mul(x[i], y[j]));
+            }
+        }
+        BL_UNROLL
+        for (int i = 0; i < 4; i++)
+            BL_UNROLL
+        for (int j = 0; j < 4; j++) {
+            int row = top + r0 + 16 * i, c = c0 + j;
+            if (row < rows && c < columns)
+                A[row + c * lda] = a[i][j];
+        }
+    }
+}
+
+/* A block: the L of one panel, below its corner: the interchanges of the later panels.
+ * Shared memory: which row a position gets. */
+template <class T>
+__global__ void __launch_bounds__(STRIP_THREADS)
+    lu_arrange(const MidArguments g, int panels)
+{
+    constexpr int R = 4, C = 4; /* rows and columns that a thread holds */
+    __shared__ short row_at[R * STRIP_THREADS];
+    const Whole<T> w(g, blockIdx.x / panels);
+    const int thread = threadIdx.x, column = int(blockIdx.x % panels) * NB,
+              top = column + NB;
+    if (top >= w.order)
+        return;
+    const Pivots pivots = {operand_at(g.ipiv, w.index, g.int_size), g.int_size, 0};
+    const int rows = w.m - top;
+    for (int i = thread; i < rows; i += STRIP_THREADS)
+        row_at[i] = short(i);
+    __syncthreads();
+    if (thread == 0)
+        for (int k = top; k < w.order; k++) {
+            int p = int(pivots.get(k)) - top;
+            short x = row_at[k - top];
+            row_at[k - top] = row_at[p];
+            row_at[p] = x;
+        }
+    __syncthreads();
+    T *const A = w.a + top + column * w.lda;
+    for (int c = 0; c < NB; c += C) {
+        T x[R][C];
+        BL_UNROLL
+        for (int i = 0; i < R; i++)
+            if (thread + i * STRIP_THREADS < rows)
+                BL_UNROLL
+        for (int j = 0; j < C; j++)
+            x[i][j] = A[row_at[thread + i * STRIP_THREADS] + (c + j) * w.lda];
+        __syncthreads();
+        BL_UNROLL
+        for (int i = 0; i < R; i++)
+            if (thread + i * STRIP_THREADS < rows)
+                BL_UNROLL
+        for (int j = 0; j < C; j++)
+            A[thread + i * STRIP_THREADS + (c + j) * w.lda] = x[i][j];
+        __syncthreads();
+    }
+}
+
+template <class T, int C>
+constexpr BlockedKernels blocked()
+{
+    constexpr int MOST = sizeof(T) == 16 ? 2 : 3; /* blocks a multiprocessor */
+    return {{{(const void *)lu_panel<T, 1, C, 128, 2 * MOST>, 128, 128},
+             {(const void *)lu_panel<T, 1, C, 256, MOST>, 256, 256},
+             {(const void *)lu_panel<T, 1, C, 512, 1>, 512, 512},
+             {(const void *)lu_panel<T, 2, C, 512, 1>, 1024, 512}},
+            (const void *)lu_strip<T>,
+            (const void *)lu_arrange<T>,
+            STRIP_THREADS,
+            sizeof(PanelShared<T, C>),
+            (NB * STRIP_STRIDE<T> + DEPTH * NB) * sizeof(T),
+            sizeof(Moves)};
+}
+
+} // namespace bl
+#endif

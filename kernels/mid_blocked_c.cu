@@ -1,0 +1,7 @@
+/* The kernels of getrf by panels, complex. */
+#include "mid_blocked.cuh"
+
+namespace bl
+{
+const BlockedKernels mid_blocked_c = blocked<Complex<float>, 8>();
+} // namespace bl

@@ -1,0 +1,7 @@
+/* The kernels of getrf by panels, double. */
+#include "mid_blocked.cuh"
+
+namespace bl
+{
+const BlockedKernels mid_blocked_d = blocked<double, 8>();
+} // namespace bl

@@ -1,0 +1,7 @@
+/* The kernels of getrf by panels, single. */
+#include "mid_blocked.cuh"
+
+namespace bl
+{
+const BlockedKernels mid_blocked_s = blocked<float, 8>();
+} // namespace bl

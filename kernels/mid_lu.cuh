@@ -1,0 +1,879 @@
+/* LU factorisation of a matrix that stays on the chip, for up to a few hundred rows.
+ *
+ * Instantiated by mid_lu_*.cu. A block takes one matrix, a warp takes panels of C whole
+ * columns of it: every row, in registers. A warp factors its panel with no block barrier
+ * and publishes each finished column in shared memory; the others follow, column by
+ * column where they are next, else by whole panels. The order of operations on an element
+ * is ascending, each rounded separately, so the bits are netlib's. Rows never move: a
+ * lane keeps its rows, and interchanges change positions only. The first column with a
+ * NaN or Inf in it ends all this, and mid_rest.cuh goes on.
+ */
+#ifndef BL_MID_LU_CUH
+#define BL_MID_LU_CUH
+
+#include "mid.h"
+#include "mid_rest.cuh"
+#include "kernel.cuh"
+
+namespace bl
+{
+
+constexpr unsigned ALL_LANES = ~0u;
+
+/* ---- words that one warp sets once and others wait for ---- */
+
+class Signal
+{
+  public:
+    __device__ __forceinline__ void clear()
+    {
+#if __CUDA_ARCH__ >= 900
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" ::"r"(address())
+                     : "memory");
+#else
+        word = 0;
+#endif
+    }
+
+    /* What the warp has written is there for those who find it set. A whole warp, once.
+     * Every lane arrives, which costs no time and which racecheck understands. */
+    __device__ __forceinline__ void set()
+    {
+#if __CUDA_ARCH__ >= 900
+        asm volatile(
+            "{ .reg .b64 state;\n"
+            "mbarrier.arrive.release.cta.shared::cta.b64 state, [%0]; }" ::"r"(address())
+            : "memory");
+#else
+        __syncwarp();
+        if (threadIdx.x % 32 == 0)
+            asm volatile("st.release.cta.shared.u64 [%0], 1;" ::"r"(address())
+                         : "memory");
+#endif
+    }
+
+    /* The same answer for the whole warp. */
+    __device__ __forceinline__ bool is_set() const
+    {
+        return __all_sync(ALL_LANES, test());
+    }
+
+    __device__ __forceinline__ void wait() const
+    {
+#if __CUDA_ARCH__ >= 900
+        unsigned done;
+        do {
+            asm volatile(
+                "{ .reg .pred p;\n"
+                "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%1], 0;\n"
+                "selp.u32 %0, 1, 0, p; }"
+                : "=r"(done)
+                : "r"(address())
+                : "memory");
+        } while (!done);
+#else
+        while (!test()) {
+        }
+#endif
+    }
+
+  private:
+    __device__ __forceinline__ bool test() const
+    {
+#if __CUDA_ARCH__ >= 900
+        unsigned done;
+        asm volatile("{ .reg .pred p;\n"
+                     "mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 p, [%1], 0;\n"
+                     "selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done)
+                     : "r"(address())
+                     : "memory");
+        return done;
+#else
+        unsigned long long done;
+        asm volatile("ld.acquire.cta.shared.u64 %0, [%1];"
+                     : "=l"(done)
+                     : "r"(address())
+                     : "memory");
+        return done;
+#endif
+    }
+
+    __device__ __forceinline__ unsigned address() const
+    {
+        return unsigned(__cvta_generic_to_shared(this));
+    }
+    unsigned long long word;
+};
+
+/* ---- magnitudes ---- */
+
+/* The order of |x| in 32 bits, never 0; equal for numbers whose upper halves are. */
+__device__ __forceinline__ unsigned magnitude_key(double x)
+{
+    return unsigned(__double2hiint(x)) | 0x80000000u;
+}
+__device__ __forceinline__ unsigned magnitude_key(float x)
+{
+    return __float_as_uint(x) | 0x80000000u;
+}
+template <class R>
+__device__ __forceinline__ unsigned magnitude_key(Complex<R> z)
+{
+    return magnitude_key(abs1(z));
+}
+template <class R>
+__device__ __forceinline__ constexpr unsigned infinity_key()
+{
+    return sizeof(R) == 4 ? 0xff800000u : 0xfff00000u;
+}
+
+__device__ __forceinline__ unsigned largest_of_warp(unsigned x)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(ALL_LANES, x);
+#else
+    for (int step = 16; step > 0; step /= 2)
+        x = max(x, __shfl_xor_sync(ALL_LANES, x, step));
+    return x;
+#endif
+}
+
+/* ---- reciprocals, and when they are used ---- */
+
+__device__ __forceinline__ double reciprocal(double x)
+{
+    return __drcp_rn(x);
+}
+__device__ __forceinline__ float reciprocal(float x)
+{
+    return __frcp_rn(x);
+}
+/* div(one, z), with one division for both cases of each quotient. */
+template <class R>
+__device__ __forceinline__ Complex<R> reciprocal(Complex<R> z)
+{
+    const bool swap = fabs(z.re) < fabs(z.im);
+    const R large = swap ? z.im : z.re, ratio = div(swap ? z.re : z.im, large);
+    const R den = add(mul(swap ? z.re : z.im, ratio), large);
+    const R re = swap ? add(ratio, R(0)) : add(mul(R(0), ratio), R(1));
+    const R im = swap ? sub(mul(R(0), ratio), R(1)) : sub(R(0), ratio);
+    return {div(re, den), div(im, den)};
+}
+
+/* Keeps the compiler from putting one off until the other is there. */
+__device__ __forceinline__ void together(unsigned &x, float &y)
+{
+    asm volatile("" : "+r"(x), "+f"(y));
+}
+__device__ __forceinline__ void together(unsigned &x, double &y)
+{
+    asm volatile("" : "+r"(x), "+d"(y));
+}
+template <class R>
+__device__ __forceinline__ void together(unsigned &x, Complex<R> &y)
+{
+    together(x, y.re);
+}
+
+enum Scaling { MULTIPLY, LEAVE, DIVIDE };
+
+template <class T>
+BL_CALL int rare_scaling(T pivot)
+{
+    return is_zero(pivot) ? LEAVE : reaches_sfmin(pivot) ? MULTIPLY : DIVIDE;
+}
+
+template <class T>
+__device__ __forceinline__ int scaling(T pivot, T factor)
+{
+    Real<T> size;
+    if constexpr (Traits<T>::complex)
+        size = fmax(fabs(pivot.re), fabs(pivot.im));
+    else
+        size = fabs(pivot);
+    if (size >= sfmin<Real<T>>())
+        return Traits<T>::complex && is_one(factor) ? LEAVE : MULTIPLY;
+    return rare_scaling(pivot);
+}
+
+template <class T>
+BL_CALL T quotient(T x, T y)
+{
+    return div(x, y);
+}
+
+/* ---- 16 bytes at a time ---- */
+
+template <class T>
+constexpr int PER_VECTOR = 16 / int(sizeof(T));
+
+/* u[first..C-1], from the vector that holds `first` on, out of a row in shared memory. */
+template <class T, int C>
+__device__ __forceinline__ void read_row(T (&u)[C], const T *row, int first = 0)
+{
+    constexpr int V = PER_VECTOR<T>;
+    BL_UNROLL
+    for (int j = 0; j < C; j += V)
+        if (j + V > first) {
+            uint4 v = *(const uint4 *)(row + j);
+            memcpy(&u[j], &v, 16);
+        }
+}
+
+/* The same way back, where `yes`; a predicate, not a branch. */
+template <class T, int C>
+__device__ __forceinline__ void write_row(bool yes, T *row, const T (&u)[C],
+                                          int first = 0)
+{
+    constexpr int V = PER_VECTOR<T>;
+    const unsigned address = unsigned(__cvta_generic_to_shared(row));
+    BL_UNROLL
+    for (int j = 0; j < C; j += V)
+        if (j + V > first) {
+            uint4 v;
+            memcpy(&v, &u[j], 16);
+            asm volatile(
+                "{ .reg .pred p;\n"
+                "setp.ne.u32 p, %0, 0;\n"
+                "@p st.shared.v4.u32 [%1], {%2, %3, %4, %5}; }" ::"r"(unsigned(yes)),
+                "r"(address + unsigned(j * sizeof(T))), "r"(v.x), "r"(v.y), "r"(v.z),
+                "r"(v.w)
+                : "memory");
+        }
+}
+
+/* ---- global memory: a complex number in one access where its address allows ---- */
+
+template <class T>
+struct Parts {
+    using Type = T;
+};
+template <>
+struct Parts<Complex<float>> {
+    using Type = float2;
+};
+template <>
+struct Parts<Complex<double>> {
+    using Type = double2;
+};
+
+template <class T>
+__device__ __forceinline__ bool is_aligned(const T *p)
+{
+    return !Traits<T>::complex || (uintptr_t)p % sizeof(T) == 0;
+}
+
+template <class T>
+__device__ __forceinline__ T load(const T *p, bool aligned)
+{
+    if (Traits<T>::complex && aligned) {
+        auto v = *(const typename Parts<T>::Type *)p;
+        T x;
+        memcpy(&x, &v, sizeof x);
+        return x;
+    }
+    return *p;
+}
+
+template <class T>
+__device__ __forceinline__ void store(T *p, T x, bool aligned)
+{
+    if (Traits<T>::complex && aligned) {
+        typename Parts<T>::Type v;
+        memcpy(&v, &x, sizeof v);
+        *(typename Parts<T>::Type *)p = v;
+    } else {
+        *p = x;
+    }
+}
+
+__device__ __forceinline__ void put_integer(void *p, int size, int64_t value)
+{
+    if (size == 4)
+        *(int32_t *)p = int32_t(value);
+    else
+        *(int64_t *)p = value;
+}
+
+__device__ __forceinline__ int64_t get_integer(const void *p, int size)
+{
+    return size == 4 ? *(const int32_t *)p : *(const int64_t *)p;
+}
+
+/* ---- shared memory ---- */
+
+/* Row r of the matrix is the r-th row it came with. The L of panel q is packed: the rows
+ * that had no pivot before the panel, in their order, column after column. */
+template <class T, int R, int C, int W>
+struct Chip {
+    static constexpr int ROWS = 32 * R, PANELS = ROWS / C;
+    static constexpr int STRIDE = C + PER_VECTOR<T>; /* between rows of C elements */
+
+    T rows[W][C * STRIDE];   /* a warp's pivot rows of its panel, C at a time */
+    T corner[PANELS][C * C]; /* L of a panel in its own pivot rows, by columns */
+    T factor[2];             /* the reciprocal of the last pivots */
+    Real<T> magnitude[ROWS]; /* of a column, for ties */
+    Signal column[ROWS], panel[PANELS], placed[PANELS];
+    int pivot[ROWS + C]; /* the row of step k; -1: there is no step k (yet) */
+    int how[2];          /* the Scaling of the last pivots */
+    int step[ROWS];      /* the step whose pivot a row is; NONE, OUTSIDE */
+    int position[ROWS],
+        at[ROWS]; /* of a row; of a position, after `interchanges` steps */
+    int ipiv[ROWS];
+    int interchanges;
+    int steps;   /* there are so many */
+    int zero;    /* INFO */
+    int strange; /* a u(i,j) is NaN or Inf; asked only where T is complex */
+    unsigned char place[PANELS][ROWS]; /* of a row in a column of the packed L */
+    unsigned char turn[PANELS][ROWS];  /* when it is the panel's pivot; 255: never */
+    unsigned char count[PANELS];       /* of the panel's steps */
+};
+
+enum { NONE = 1 << 20, OUTSIDE = -1 };
+
+/* Where panel q begins in the packed L of a matrix of m rows. */
+template <int C>
+__host__ __device__ __forceinline__ int packed(int m, int q)
+{
+    return C * (q * m - C * (q * (q - 1) / 2));
+}
+
+template <class T, int R, int C, int W>
+size_t lu_shared_bytes(int m, int n)
+{
+    const int order = m < n ? m : n;
+    return (sizeof(Chip<T, R, C, W>) + 15) / 16 * 16 +
+           packed<C>(m, (order + C - 1) / C) * sizeof(T);
+}
+
+/* Carry out the interchanges up to `steps`. One lane. */
+template <class Shared>
+__device__ __noinline__ void interchange_on(Shared &s, int steps)
+{
+    int *const position = s.position, *const at = s.at;
+    for (int k = s.interchanges; k < steps; k++) {
+        int row = s.pivot[k], p = position[row], other = at[k];
+        position[other] = p;
+        at[p] = other;
+        position[row] = k;
+        at[k] = row;
+        s.ipiv[k] = p;
+    }
+    s.interchanges = steps;
+}
+
+/* The pivot of step k where several rows may be largest: the first in position. `s`
+ * holds the magnitudes, -1 for rows that are no candidates. A warp. */
+template <class Shared>
+__device__ __noinline__ int first_largest(Shared &s, int rows, int k, int panel)
+{
+    const int lane = threadIdx.x % 32;
+    if (panel > 0)
+        s.placed[panel - 1].wait();
+    if (lane == 0)
+        interchange_on(s, k);
+    __syncwarp();
+    double most = -1;
+    int where = NONE, row = 0;
+    for (int r = lane; r < rows; r += 32) {
+        double v = s.magnitude[r];
+        int p = s.position[r];
+        if (v > most || (v == most && v >= 0 && p < where)) {
+            most = v;
+            where = p;
+            row = r;
+        }
+    }
+    for (int step = 16; step > 0; step /= 2) {
+        double v = __shfl_xor_sync(ALL_LANES, most, step);
+        int p = __shfl_xor_sync(ALL_LANES, where, step);
+        int r = __shfl_xor_sync(ALL_LANES, row, step);
+        if (v > most || (v == most && p < where)) {
+            most = v;
+            where = p;
+            row = r;
+        }
+    }
+    __syncwarp(); /* before magnitudes are written again */
+    return row;
+}
+
+/* The moves that the interchanges of a panel come to; how many. One thread. */
+static BL_CALL int moves_of(const Pivots &pivots, int width, short *from, short *to)
+{
+    int touched = 0;
+    for (int k = 0; k < width; k++) {
+        to[touched] = from[touched] = short(k);
+        touched++;
+    }
+    for (int k = 0; k < width; k++) {
+        int p = int(pivots.from(k).get(0)) + k, q = -1;
+        for (int t = 0; t < touched; t++)
+            if (to[t] == p)
+                q = t;
+        if (q < 0) {
+            q = touched++;
+            to[q] = from[q] = short(p);
+        }
+        short x = from[k];
+        from[k] = from[q];
+        from[q] = x;
+    }
+    return touched;
+}
+
+/* ---- a warp's panel ---- */
+
+/* Columns c0 + j, j < C, of all rows; lane l holds rows 32 i + l. `rows` is the warp's
+ * own part of s.rows. */
+template <class T, int R, int C, int W>
+struct Panel {
+    using Shared = Chip<T, R, C, W>;
+    static constexpr int STRIDE = Shared::STRIDE;
+    Shared &s;
+    T *rows;
+    int lane;
+    T a[R][C];
+
+    __device__ __forceinline__ Panel(Shared &shared)
+        : s(shared), rows(shared.rows[threadIdx.x / 32]), lane(threadIdx.x % 32)
+    {
+    }
+
+    /* From column 0 of `A`, which has n columns and m rows; outside, what is there no
+     * matter. */
+    __device__ __forceinline__ void read(const T *A, int64_t lda, int m, int n)
+    {
+        const bool aligned = is_aligned(A);
+        BL_UNROLL
+        for (int j = 0; j < C; j++)
+            BL_UNROLL
+        for (int i = 0; i < R; i++)
+            a[i][j] = load(A + min(i * 32 + lane, m - 1) + min(j, n - 1) * lda, aligned);
+    }
+
+    /* a -= l u for a column of L: place[i] is where row i of the lane is in it. */
+    __device__ __forceinline__ void subtract(const T *l, const int (&place)[R],
+                                             const T *row)
+    {
+        T x[R], u[C];
+        BL_UNROLL
+        for (int i = 0; i < R; i++)
+            x[i] = load(l + place[i], true);
+        read_row(u, row);
+        BL_UNROLL
+        for (int j = 0; j < C; j++)
+            BL_UNROLL
+        for (int i = 0; i < R; i++)
+            a[i][j] = sub(a[i][j], mul(x[i], u[j]));
+    }
+
+    /* Take out panel q, all of it published: `steps` steps, L at `l` with columns of
+     * `height`. The pivot rows are gathered, solved with the corner, and left in
+     * `rows`. */
+    __device__ __forceinline__ void apply(int q, int steps, const T *l, int height)
+    {
+        int place[R];
+        BL_UNROLL
+        for (int i = 0; i < R; i++) {
+            const int turn = s.turn[q][i * 32 + lane];
+            write_row(turn < C, rows + turn * STRIDE, a[i]);
+            place[i] = s.place[q][i * 32 + lane];
+        }
+        __syncwarp();
+        T x[C];
+        const int j = lane % C;
+        const T *corner = s.corner[q];
+        BL_UNROLL
+        for (int i = 0; i < C; i++)
+            x[i] = rows[i * STRIDE + j];
+        BL_UNROLL
+        for (int i = 0; i < C - 1; i++) {
+            T c[C];
+            read_row(c, corner + i * C, i + 1);
+            BL_UNROLL
+            for (int r = i + 1; r < C; r++)
+                x[r] = sub(x[r], mul(c[r], x[i]));
+        }
+        __syncwarp();
+        if (lane < C)
+            BL_UNROLL
+        for (int i = 1; i < C; i++)
+            rows[i * STRIDE + j] = x[i];
+        __syncwarp();
+        BL_UNROLL_BY_TWO
+        for (int i = 0; i < steps; i++)
+            subtract(l + i * height, place, rows + i * STRIDE);
+    }
+
+    /* Take out panel q while it is being factored, column by column. Returns the steps
+     * that it had. */
+    __device__ __forceinline__ int follow(int q, const T *l, int height)
+    {
+        int place[R], k = 0;
+        bool here[R];
+        for (; k < C; k++) {
+            s.column[q * C + k].wait();
+            const int pivot = s.pivot[q * C + k];
+            if (pivot < 0)
+                break;
+            BL_UNROLL
+            for (int i = 0; i < R; i++) {
+                if (k == 0)
+                    place[i] = s.place[q][i * 32 + lane];
+                here[i] = __any_sync(ALL_LANES, pivot == i * 32 + lane);
+            }
+            BL_UNROLL
+            for (int i = 0; i < R; i++)
+                if (here[i])
+                    write_row(pivot % 32 == lane, rows + k * STRIDE, a[i]);
+            __syncwarp();
+            subtract(l + k * height, place, rows + k * STRIDE);
+        }
+        return k;
+    }
+
+    /* Step k, column j of the panel, which stands first in `a`; afterwards the next one
+     * does, so that all steps are one loop that the instruction cache holds. The pivot
+     * row goes to `rows` in the same way, from the pivot on. `active`: rows without a
+     * pivot. False: a NaN or Inf in the column, nothing done. */
+    __device__ __forceinline__ bool eliminate(int p, int j, T *l, const int (&place)[R],
+                                              unsigned (&active)[R])
+    {
+        const int k = p * C + j;
+        unsigned key[R], most = 0;
+        T mine = a[0][0];
+        int where = 0;
+        bool twice = false;
+        BL_UNROLL
+        for (int i = 0; i < R; i++) {
+            key[i] = magnitude_key(a[i][0]) & active[i];
+            if (i > 0) {
+                bool greater = key[i] > most;
+                twice = greater ? false : twice || key[i] == most;
+                mine = greater ? a[i][0] : mine;
+                where = greater ? i : where;
+            }
+            most = max(most, key[i]);
+        }
+        unsigned all = largest_of_warp(most);
+        T factor = reciprocal(mine);
+        together(all, factor);
+        bool chosen = most == all;
+        const unsigned ballot = __ballot_sync(ALL_LANES, chosen);
+        const bool tie =
+            __any_sync(ALL_LANES, chosen && twice) || (ballot & (ballot - 1));
+        if (all >= infinity_key<Real<T>>())
+            return false;
+        int pivot = where * 32 + lane;
+        if (tie) {
+            BL_UNROLL
+            for (int i = 0; i < R; i++)
+                s.magnitude[i * 32 + lane] = active[i] ? abs1(a[i][0]) : Real<T>(-1);
+            __syncwarp();
+            pivot = first_largest(s, Shared::ROWS, k, p);
+            chosen = pivot % 32 == lane;
+            BL_UNROLL
+            for (int i = 0; i < R; i++) {
+                bool it = pivot == i * 32 + lane;
+                mine = it ? a[i][0] : mine;
+                key[i] = it ? all : 0;
+            }
+            factor = reciprocal(mine);
+        }
+        if (chosen) {
+            s.factor[k % 2] = factor;
+            s.how[k % 2] = scaling(mine, factor);
+            s.pivot[k] = pivot;
+            s.step[pivot] = k;
+            s.turn[p][pivot] = (unsigned char)j;
+        }
+        T *row = rows + j * STRIDE, u[C], x[R];
+        bool is_pivot[R], here[R];
+        BL_UNROLL
+        for (int i = 0; i < R; i++) {
+            is_pivot[i] = key[i] == all;
+            here[i] = __any_sync(ALL_LANES, is_pivot[i]);
+            active[i] = is_pivot[i] ? 0 : active[i];
+        }
+        BL_UNROLL
+        for (int i = 0; i < R; i++)
+            if (here[i])
+                write_row(is_pivot[i], row, a[i]);
+        __syncwarp();
+        factor = s.factor[k % 2];
+        const int how = s.how[k % 2];
+        read_row(u, row);
+        BL_UNROLL
+        for (int i = 0; i < R; i++)
+            x[i] = mul(factor, a[i][0]);
+        if (how != MULTIPLY) {
+            BL_UNROLL
+            for (int i = 0; i < R; i++)
+                x[i] = how == LEAVE ? a[i][0] : quotient(a[i][0], u[0]);
+        }
+        BL_UNROLL
+        for (int i = 0; i < R; i++)
+            if (active[i])
+                l[place[i]] = x[i];
+        if (how != MULTIPLY && lane == 0 && s.zero == 0 && is_zero(u[0]))
+            s.zero = k + 1;
+        s.column[k].set();
+        BL_UNROLL
+        for (int c = 1; c < C; c++)
+            BL_UNROLL
+        for (int i = 0; i < R; i++)
+            a[i][c - 1] = sub(a[i][c], mul(x[i], u[c]));
+        return true;
+    }
+
+    /* Factor the panel, which has been taken out of by all before it: L to `l`. Returns
+     * the steps done, of `steps`. */
+    __device__ __forceinline__ int factor(int p, int steps, T *l, int height)
+    {
+        int place[R], count = 0, done = 0;
+        unsigned active[R]; /* ~0 or 0 */
+        BL_UNROLL
+        for (int i = 0; i < R; i++) {
+            const bool yes = s.step[i * 32 + lane] >= p * C;
+            active[i] = yes ? ~0u : 0;
+            unsigned ballot = __ballot_sync(ALL_LANES, yes);
+            place[i] = yes ? count + __popc(ballot & ((1u << lane) - 1)) : 0;
+            s.place[p][i * 32 + lane] = (unsigned char)place[i];
+            s.turn[p][i * 32 + lane] = 255;
+            count += __popc(ballot);
+        }
+#pragma unroll 1
+        while (done < steps && eliminate(p, done, l + done * height, place, active))
+            done++;
+        __syncwarp();
+        for (int e = lane; e < C * C; e += 32) {
+            int j = e / C, r = e % C;
+            if (r > j && r < done)
+                s.corner[p][e] = l[j * height + s.place[p][s.pivot[p * C + r]]];
+        }
+        if (lane == 0)
+            s.count[p] = (unsigned char)done;
+        return done;
+    }
+
+    /* `rows`, whose first is row 0 of A. With a corner: the panel's own, L below the
+     * diagonal, and each row begins there. */
+    __device__ __forceinline__ void write_rows(T *A, int64_t lda, int m, int n,
+                                               const T *corner = nullptr)
+    {
+        const bool aligned = is_aligned(A);
+        BL_UNROLL
+        for (int e = lane; e < C * C; e += 32) {
+            int r = e % C, j = e / C;
+            if (r < m && j < n) {
+                T x = !corner ? rows[r * STRIDE + j]
+                      : r > j ? corner[e]
+                              : rows[r * STRIDE + j - r];
+                if (Traits<T>::complex && !is_finite(x))
+                    atomicOr(&s.strange, 1);
+                store(A + r + j * lda, x, aligned);
+            }
+        }
+        __syncwarp();
+    }
+
+    /* The first n columns that are left, rows without a pivot, at their positions. */
+    __device__ __forceinline__ void write_left(T *A, int64_t lda, int n)
+    {
+        BL_UNROLL
+        for (int i = 0; i < R; i++)
+            if (s.step[i * 32 + lane] == NONE)
+                BL_UNROLL
+        for (int j = 0; j < C; j++)
+            if (j < n)
+                A[s.position[i * 32 + lane] + j * lda] = a[i][j];
+    }
+};
+
+/* What became of the m rows of a panel with `width` pivots. `rest`: the interchanges were
+ * not all counted here. The block. */
+template <class Shared>
+__device__ __noinline__ void write_moves(Shared &s, Moves &moves, const Pivots &pivots,
+                                         int m, int width, bool rest)
+{
+    __syncthreads();
+    if (rest) {
+        if (threadIdx.x == 0)
+            moves.count = moves_of(pivots, width, moves.from, moves.to);
+        return;
+    }
+    if (threadIdx.x == 0)
+        s.interchanges = width;
+    __syncthreads();
+    for (int i = threadIdx.x; i < m; i += blockDim.x)
+        if (i < width || s.at[i] != i) {
+            const int k = i < width ? i : atomicAdd(&s.interchanges, 1);
+            moves.from[k] = short(s.at[i]);
+            moves.to[k] = short(i);
+        }
+    __syncthreads();
+    if (threadIdx.x == 0)
+        moves.count = s.interchanges;
+}
+
+/* ---- the kernel ---- */
+
+/* A block: a matrix. Warp w: panels w, w + W, ... of C columns. A thread: rows lane,
+ * lane + 32, ... of the panel. Shared memory: Chip, then L, packed. */
+template <class T, int R, int C, int W, int BLOCKS>
+__global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments g)
+{
+    extern __shared__ __align__(16) char memory[];
+    using Shared = Chip<T, R, C, W>;
+    Shared &s = *(Shared *)memory;
+    T *const packed_l = (T *)(memory + (sizeof(Shared) + 15) / 16 * 16);
+    struct bl_item item = {blockIdx.x, g.m, g.n, g.a.ld, 0};
+    if (g.items)
+        item = g.items[blockIdx.x];
+    int m = int(item.m), n = int(item.n), order = m < n ? m : n;
+    int64_t info = 0;
+    void *const info_at = operand_at(g.info, item.index, g.int_size);
+    const int64_t lda = item.lda;
+    T *A = (T *)operand_at(g.a, item.index, sizeof(T));
+    const T *from = A;
+    int64_t ld_from = lda;
+    if (g.moves && g.first > 0) {
+        if (g.first >= order)
+            return;
+        info = get_integer(info_at, g.int_size);
+    } else if (order < 1) { /* one item of many */
+        if (threadIdx.x == 0)
+            put_integer(info_at, g.int_size, 0);
+        return;
+    }
+    if (g.moves) {
+        A += g.first + g.first * lda;
+        from = A;
+        m -= g.first;
+        n = order = min(order - g.first, NB);
+    } else if (g.from.p || g.from.array) {
+        from = (const T *)operand_at(g.from, g.number + item.index, sizeof(T));
+        ld_from = g.from.ld;
+    }
+    A = (T *)__cvta_global_to_generic(__cvta_generic_to_global(A));
+    const int panels = (n + C - 1) / C, pivoting = (order + C - 1) / C;
+    const int warp = threadIdx.x / 32;
+
+    for (int i = threadIdx.x; i < Shared::ROWS + C; i += W * 32) {
+        s.pivot[i] = -1;
+        if (i < Shared::ROWS) {
+            s.step[i] = i < m ? NONE : OUTSIDE;
+            s.position[i] = s.at[i] = i;
+            s.column[i].clear();
+        }
+        if (i < Shared::PANELS) {
+            s.panel[i].clear();
+            s.placed[i].clear();
+        }
+    }
+    if (threadIdx.x == 0) {
+        s.interchanges = s.zero = s.strange = 0;
+        s.steps = order;
+    }
+    Panel<T, R, C, W> panel(s);
+    bool begun = false;
+    for (int p = warp; p < panels; p += W) {
+        T *const own = A + int64_t(p * C) * lda;
+        const int columns = n - p * C;
+        panel.read(from + int64_t(p * C) * ld_from, ld_from, m, columns);
+        if (!begun)
+            __syncthreads();
+        begun = true;
+
+        const int before = p < pivoting ? p : pivoting;
+        int q = 0, first = 0; /* of the panel's columns, the first not to have a pivot */
+        for (; q < before; q++) {
+            const T *l = packed_l + packed<C>(m, q);
+            const int height = m - q * C;
+            int count;
+            if (q < p - 1 || s.panel[q].is_set()) {
+                s.panel[q].wait();
+                count = s.count[q];
+                panel.apply(q, count, l, height);
+            } else {
+                count = panel.follow(q, l, height);
+            }
+            __syncwarp();
+            panel.write_rows(own + q * C, lda, count, columns);
+            if (count < C)
+                break;
+        }
+        bool all = q == before && p >= pivoting;
+        if (q == before && p < pivoting) {
+            const int steps = min(C, order - p * C);
+            first = panel.factor(p, steps, packed_l + packed<C>(m, p), m - p * C);
+            all = first == steps;
+            if (threadIdx.x % 32 == 0 && !all)
+                s.steps = p * C + first;
+            for (int j = first; j < C; j++)
+                s.column[p * C + j].set();
+            s.panel[p].set();
+            panel.write_rows(own + p * C, lda, first, columns, s.corner[p]);
+            if (p > 0)
+                s.placed[p - 1].wait();
+            if (threadIdx.x % 32 == 0)
+                interchange_on(s, p * C + first);
+            s.placed[p].set();
+        }
+        /* What ended the steps has been published; else `steps` is as it was. */
+        if (!all && s.steps < order) {
+            s.placed[s.steps / C].wait();
+            panel.write_left(own + first * lda, lda, min(C, columns) - first);
+        }
+    }
+    if (!begun)
+        __syncthreads();
+    __syncthreads();
+
+    /* L below the corners, in the order of the positions. */
+    const int steps = s.steps;
+    const bool aligned = is_aligned(A);
+    for (int q = warp; q * C < steps; q += W) {
+        const T *l = packed_l + packed<C>(m, q);
+        const int height = m - q * C, count = min(C, steps - q * C);
+        T *to = A + int64_t(q * C) * lda;
+        for (int i = q * C + count + threadIdx.x % 32; i < m; i += 32) {
+            const int place = s.place[q][s.at[i]];
+            BL_UNROLL
+            for (int j = 0; j < C; j++)
+                if (j < count)
+                    store(to + i + j * lda, l[j * height + place], aligned);
+        }
+    }
+    const Pivots pivots = {operand_at(g.ipiv, item.index, g.int_size), g.int_size,
+                           g.first};
+    for (int k = threadIdx.x; k < steps; k += W * 32)
+        pivots.set(k, s.ipiv[k]);
+    const bool rest = steps < order || (Traits<T>::complex && s.strange);
+    int64_t zero = s.zero;
+    if (rest) {
+        Team team;
+        team.thread = threadIdx.x;
+        team.threads = W * 32;
+        __syncthreads();
+        zero = lu_rest(team, m, n, A, lda, pivots, steps, n, zero);
+    }
+    if (threadIdx.x == 0)
+        put_integer(info_at, g.int_size, info ? info : zero ? g.first + zero : 0);
+    if (g.moves)
+        write_moves(s, g.moves[blockIdx.x], pivots, m, order, rest);
+}
+
+/* For up to `rows` rows, as a rule as many as it can have. */
+template <class T, int R, int C, int W, int BLOCKS>
+constexpr MidKernel on_chip(int rows = 32 * R)
+{
+    static_assert(R <= 8, "a place in a column is a byte");
+    return {(const void *)lu_on_chip<T, R, C, W, BLOCKS>, rows, 32 * W,
+            lu_shared_bytes<T, R, C, W>};
+}
+
+} // namespace bl
+#endif

@@ -1,0 +1,198 @@
+/* Lanes: queues, device memory and pinned memory for the calls that are on the GPU.
+ *
+ * Called by pipeline.c. Lanes belong to no thread; a thread takes one for a call and
+ * gives it back, so memory does not grow with threads. What a lane has it keeps for the
+ * next call, until no call has needed it for long. Nothing here looks at a call's data.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "lane.h"
+
+#define LANES 4
+static struct bl_lane lanes[LANES];
+_Atomic bool bl_lanes_hold_memory;
+static _Atomic unsigned calls; /* of any kind, since release_idle() last looked */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t given_back = PTHREAD_COND_INITIALIZER;
+
+/* The child has none of the parent's device memory; its engine is off as well. */
+void bl_pipeline_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&given_back, NULL);
+    memset(lanes, 0, sizeof lanes);
+    atomic_store(&bl_lanes_hold_memory, false);
+}
+
+struct bl_lane *bl_lane_take(void)
+{
+    struct bl_lane *lane = NULL;
+    pthread_mutex_lock(&lock);
+    while (!lane) {
+        /* One that has its memory already comes first. */
+        for (int i = 0; i < LANES; i++)
+            if (!lanes[i].taken && (!lane || lanes[i].arena_bytes > lane->arena_bytes))
+                lane = &lanes[i];
+        if (!lane)
+            pthread_cond_wait(&given_back, &lock);
+    }
+    lane->taken = true;
+    pthread_mutex_unlock(&lock);
+    return lane;
+}
+
+void bl_lane_give(struct bl_lane *lane)
+{
+    pthread_mutex_lock(&lock);
+    lane->taken = false;
+    pthread_cond_broadcast(&given_back);
+    pthread_mutex_unlock(&lock);
+}
+
+static void drop_arena(const struct bl_engine *e, struct bl_lane *lane)
+{
+    if (lane->arena)
+        e->device_free(lane->arena);
+    lane->arena = NULL;
+    lane->arena_bytes = 0;
+}
+
+static void drop_ring(const struct bl_engine *e, struct bl_lane *lane)
+{
+    if (lane->ring)
+        e->host_free(lane->ring);
+    lane->ring = NULL;
+    lane->ring_bytes = 0;
+}
+
+/* Give up what no call has needed for BL_IDLE_CALLS calls: all of a lane that was not
+ * used, and an arena more than twice as large as what its calls asked for. */
+static void release_idle(const struct bl_engine *e)
+{
+    bool holds = false;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < LANES; i++) {
+        struct bl_lane *lane = &lanes[i];
+        if (!lane->taken && !lane->used)
+            drop_ring(e, lane);
+        if (!lane->taken && (!lane->used || lane->arena_bytes / 2 > lane->most))
+            drop_arena(e, lane);
+        lane->used = lane->taken;
+        lane->most = lane->taken ? lane->arena_bytes : 0;
+        holds |= lane->arena || lane->ring;
+    }
+    atomic_store(&bl_lanes_hold_memory, holds);
+    pthread_mutex_unlock(&lock);
+}
+
+void bl_pipeline_count_call(void)
+{
+    if (atomic_fetch_add(&calls, 1) + 1 < BL_IDLE_CALLS)
+        return;
+    const struct bl_engine *e = bl_engine_now();
+    atomic_store(&calls, 0);
+    if (e)
+        release_idle(e);
+}
+
+static enum bl_status allocate(const struct bl_engine *e, struct bl_lane *lane,
+                               size_t bytes)
+{
+    uint64_t limit = bl_memory_limit();
+    uint64_t held = bytes;
+    for (int i = 0; i < LANES; i++)
+        held += lanes[i].arena_bytes;
+    if (held > limit)
+        return BL_NOMEM;
+    void *p = NULL;
+    enum bl_status status = e->device_alloc(bytes, &p);
+    if (status == BL_OK) {
+        lane->arena = p;
+        lane->arena_bytes = bytes;
+    }
+    return status;
+}
+
+/* Memory for `bytes`, within the limit of BATCHLAPACK_MEMORY over all lanes. What idle
+ * lanes hold is given up for it, and what busy ones hold is waited for: who else is busy
+ * decides when a call runs, never where. Only a lane without an arena waits, so one
+ * always goes on. */
+static enum bl_status need_arena(const struct bl_engine *e, struct bl_lane *lane,
+                                 size_t bytes)
+{
+    lane->used = true;
+    lane->most = (size_t)bl_max((int64_t)lane->most, (int64_t)bytes);
+    atomic_store_explicit(&bl_lanes_hold_memory, true, memory_order_relaxed);
+    if (lane->arena_bytes >= bytes)
+        return BL_OK;
+    pthread_mutex_lock(&lock);
+    drop_arena(e, lane);
+    enum bl_status status = allocate(e, lane, bytes);
+    while (status == BL_NOMEM) {
+        bool dropped = false, busy = false;
+        for (int i = 0; i < LANES; i++) {
+            busy |= lanes[i].taken && lanes[i].arena;
+            if (!lanes[i].taken && lanes[i].arena) {
+                drop_arena(e, &lanes[i]);
+                dropped = true;
+            }
+        }
+        if (!dropped && !busy)
+            break;
+        if (!dropped)
+            pthread_cond_wait(&given_back, &lock);
+        status = allocate(e, lane, bytes);
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static enum bl_status need_ring(const struct bl_engine *e, struct bl_lane *lane,
+                                size_t bytes)
+{
+    size_t size = (size_t)64 << 10;
+    while (size < bytes && size < BL_RING_BYTES)
+        size *= 2;
+    if (lane->ring_bytes >= size)
+        return BL_OK;
+    void *p = NULL;
+    drop_ring(e, lane);
+    enum bl_status status = e->host_alloc(size, &p);
+    if (status == BL_OK) {
+        lane->ring = p;
+        lane->ring_bytes = size;
+    }
+    return status;
+}
+
+enum bl_status bl_lane_need(const struct bl_engine *e, struct bl_lane *lane, int queues,
+                            size_t ring_bytes, size_t arena_bytes)
+{
+    enum bl_status status = BL_OK;
+    for (int i = 0; i < queues && status == BL_OK; i++)
+        if (!lane->queue[i])
+            status = e->queue_open(&lane->queue[i]);
+    if (status == BL_OK)
+        status = need_ring(e, lane, ring_bytes);
+    return status == BL_OK ? need_arena(e, lane, arena_bytes) : status;
+}
+
+/* Work that was enqueued may still use the memory: wait for it, and where even that
+ * fails, leave the memory alone for good. */
+void bl_lane_settle(const struct bl_engine *e, struct bl_lane *lane)
+{
+    bool lost = false;
+    for (int i = 0; i < BL_TRACKS; i++)
+        if (lane->queue[i] && e->wait(lane->queue[i]) != BL_OK) {
+            e->queue_close(lane->queue[i]);
+            lane->queue[i] = NULL;
+            lost = true;
+        }
+    if (!lost)
+        return;
+    pthread_mutex_lock(&lock);
+    lane->ring = lane->arena = NULL;
+    lane->ring_bytes = lane->arena_bytes = 0;
+    pthread_mutex_unlock(&lock);
+}

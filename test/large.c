@@ -1,0 +1,347 @@
+/* One large matrix against netlib, straight through the engine, so that what lies between
+ * and behind the columns, and the other triangle, can be poisoned and looked at again.
+ *
+ *     large [largest order]
+ *
+ * getrf, getrs 'N', gesv, potrf, and of 'U' potrs and posv by bits: square, tall and
+ * wide, every class of input, zero pivots and minors that are not positive, a NaN in the
+ * first, a middle and the last column (IPIV and INFO; values can then differ from
+ * netlib's), one and more right-hand sides, 32- and 64-bit integers, a few matrices in
+ * one job. Fast gesv and posv by residual. Each job runs twice and must give the same
+ * bits. Links libshim; the engine is the one that BATCHLAPACK_ENGINE names or that lies
+ * beside the program.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bl.h"
+#include "reference.h"
+
+enum { GAP = 5, GUARD = -99, MOST_ITEMS = 600 };
+
+static const struct bl_engine *engine;
+static int64_t largest = 330;
+
+/* A problem as it goes in, and netlib's answer. */
+struct item {
+    enum bl_routine_id routine;
+    char uplo;
+    int int_size;
+    bool by_pivots; /* values are not compared */
+    bool fast;      /* fast arithmetic: the solution is judged by its residual */
+    enum matrix_class of;
+    int64_t nrhs;
+    struct matrix a, b, want, want_b; /* B has no elements where nrhs is 0 */
+    int32_t *pivots, info;
+};
+
+static struct item items[MOST_ITEMS];
+static int64_t count;
+
+static int64_t order_of(const struct item *t)
+{
+    return t->a.rows < t->a.cols ? t->a.rows : t->a.cols;
+}
+
+static void ask(const struct item *t, enum bl_routine_id routine, struct matrix *a,
+                struct matrix *b, int32_t *info)
+{
+    struct call c = {.routine = routine,
+                     .precision = t->a.precision,
+                     .uplo = t->uplo == 'U' ? "U" : "L",
+                     .trans = "N",
+                     .m = (int32_t)a->rows,
+                     .n = (int32_t)a->cols,
+                     .nrhs = (int32_t)t->nrhs,
+                     .lda = (int32_t)a->ld,
+                     .ldb = (int32_t)b->ld,
+                     .a = a->data,
+                     .b = b->data,
+                     .ipiv = t->pivots};
+    reference_call(&c);
+    *info = c.info;
+}
+
+/* Sizes above the largest order that was asked for are left out. */
+static struct item *pose(enum bl_routine_id routine, enum bl_precision p, char uplo,
+                         int64_t m, int64_t n, int64_t nrhs, enum matrix_class of)
+{
+    if ((m < n ? m : n) > largest || count == MOST_ITEMS)
+        return NULL;
+    struct item *t = &items[count];
+    uint64_t seed = (uint64_t)count * 7919 + 5;
+    t->routine = routine;
+    t->uplo = uplo;
+    t->int_size = count % 3 == 2 ? 8 : 4;
+    t->of = of;
+    t->by_pivots = !uplo && (of == CLASS_NAN || of == CLASS_INF);
+    t->nrhs = nrhs;
+    t->a = matrix_new(p, m, n, m + count % 4, GAP);
+    t->b = matrix_new(p, n, nrhs, n + count % 3, nrhs ? GAP : 0);
+    if (uplo)
+        matrix_fill_hermitian(&t->a, uplo, of, seed);
+    else
+        matrix_fill(&t->a, of, seed);
+    matrix_fill(&t->b, CLASS_RANDOM, seed + 1);
+    t->pivots = calloc((size_t)order_of(t) + 1, sizeof *t->pivots);
+    count++;
+    return t;
+}
+
+/* What only solves gets factors. */
+static void ask_netlib(int64_t i, void *data)
+{
+    struct item *t = &items[i];
+    (void)data;
+    if (t->routine == BL_GETRS || t->routine == BL_POTRS)
+        ask(t, t->uplo ? BL_POTRF : BL_GETRF, &t->a, &t->b, &t->info);
+    t->want = matrix_copy(&t->a);
+    t->want_b = matrix_copy(&t->b);
+    ask(t, t->routine, &t->want, &t->want_b, &t->info);
+}
+
+/* ---- run ---- */
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+/* Where everything lies in a job's memory: matrices and right-hand sides 8 bytes after a
+ * multiple of 16, IPIV with one entry too many, INFO, work space. */
+struct places {
+    size_t a, b, pivots, info, work;
+};
+
+static struct places places_of(const struct item *t, int64_t copies)
+{
+    const size_t all = (size_t)copies, integer = (size_t)t->int_size;
+    struct places at = {.a = 8};
+    at.b = rounded(at.a + matrix_bytes(&t->a) * all) + 8;
+    at.pivots = rounded(at.b + matrix_bytes(&t->b) * all);
+    at.info = rounded(at.pivots + ((size_t)order_of(t) + 1) * all * integer);
+    at.work = rounded(at.info + (all + 1) * integer);
+    return at;
+}
+
+/* `copies` of the problem in one job. What comes back lies in *host. */
+static bool run(const struct item *t, int64_t copies, char **host, void **queue)
+{
+    const struct places at = places_of(t, copies);
+    const size_t one = matrix_bytes(&t->a), side = matrix_bytes(&t->b),
+                 order = (size_t)order_of(t), all = (size_t)copies;
+    void *device = NULL, *h = NULL;
+    struct bl_job job = {.routine = t->routine,
+                         .precision = t->a.precision,
+                         .arithmetic = t->fast ? BL_FAST : BL_EXACT,
+                         .uplo = t->uplo,
+                         .trans = t->routine == BL_GETRS ? 'N' : 0,
+                         .nrhs = t->nrhs,
+                         .int_size = t->int_size,
+                         .m = t->a.rows,
+                         .n = t->a.cols,
+                         .batch = copies};
+    const size_t workspace = engine->workspace(&job);
+    if (engine->queue_open(queue) != BL_OK || engine->host_alloc(at.work, &h) != BL_OK ||
+        engine->device_alloc(at.work + workspace, &device) != BL_OK)
+        return false;
+    *host = h;
+    memset(h, GUARD, at.work);
+    for (size_t k = 0; k < all; k++) {
+        memcpy(*host + at.a + k * one, t->a.data, one);
+        memcpy(*host + at.b + k * side, t->b.data, side);
+        for (size_t i = 0; t->routine == BL_GETRS && i < order; i++) {
+            char *to = *host + at.pivots + (k * (order + 1) + i) * (size_t)t->int_size;
+            int64_t wide = t->pivots[i];
+            memcpy(to, t->int_size == 8 ? (void *)&wide : (void *)&t->pivots[i],
+                   (size_t)t->int_size);
+        }
+    }
+    char *d = device;
+    const size_t element = element_bytes(t->a.precision);
+    job.a = (struct bl_operand){d + at.a, NULL, t->a.ld, (int64_t)(one / element)};
+    if (t->nrhs > 0)
+        job.b = (struct bl_operand){d + at.b, NULL, t->b.ld, (int64_t)(side / element)};
+    job.ipiv = (struct bl_operand){d + at.pivots, NULL, 0, (int64_t)order + 1};
+    job.info = (struct bl_operand){d + at.info, NULL, 0, 1};
+    job.work = workspace ? d + at.work : NULL;
+    bool good = engine->copy_in(*queue, d, h, at.work) == BL_OK &&
+                engine->run(&job, *queue) == BL_OK &&
+                engine->copy_out(*queue, h, d, at.work) == BL_OK &&
+                engine->wait(*queue) == BL_OK;
+    return engine->device_free(device) == BL_OK && good;
+}
+
+static int64_t integer_at(const char *from, size_t k, int size)
+{
+    int32_t narrow;
+    int64_t wide;
+    if (size == 4) {
+        memcpy(&narrow, from + 4 * k, 4);
+        return narrow;
+    }
+    memcpy(&wide, from + 8 * k, 8);
+    return wide;
+}
+
+static int64_t guard_of(int size)
+{
+    char bytes[8];
+    memset(bytes, GUARD, sizeof bytes);
+    return integer_at(bytes, 0, size);
+}
+
+/* ---- judge ---- */
+
+static void check(const struct item *t, const char *host, int64_t copy, int64_t copies,
+                  char *why, size_t size)
+{
+    const struct places from = places_of(t, copies);
+    const size_t one = matrix_bytes(&t->a), side = matrix_bytes(&t->b),
+                 order = (size_t)order_of(t), at = (size_t)copy;
+    const char *p = host + from.pivots + at * (order + 1) * (size_t)t->int_size;
+    const bool zeros = holds_negative_zero(&t->a, t->uplo);
+    struct matrix got = t->a, got_b = t->b;
+    char first[300] = "";
+    got.data = malloc(one); /* aligned */
+    got_b.data = malloc(side + 1);
+    memcpy(got.data, host + from.a + at * one, one);
+    memcpy(got_b.data, host + from.b + at * side, side);
+    const int64_t info = integer_at(host + from.info, at, t->int_size);
+    const int64_t minor = t->uplo && t->info > 0 ? t->info - 1 : -1;
+    if (info != t->info)
+        snprintf(why, size, "INFO is %lld, not %d", (long long)info, t->info);
+    const bool pivots = !t->fast && (t->routine == BL_GETRF || t->routine == BL_GESV);
+    for (size_t k = 0; pivots && k < order && !*why; k++)
+        if (integer_at(p, k, t->int_size) != t->pivots[k])
+            snprintf(why, size, "IPIV(%zu) is %lld, not %d", k + 1,
+                     (long long)integer_at(p, k, t->int_size), t->pivots[k]);
+    if (!*why && integer_at(p, order, t->int_size) != guard_of(t->int_size))
+        snprintf(why, size, "IPIV was written behind its end");
+    if (!*why && touched(&got, &t->a, t->uplo, first, sizeof first))
+        snprintf(why, size, "outside of the matrix: %.200s", first);
+    if (!*why && !t->by_pivots && !t->fast &&
+        differing(&got, &t->want, t->uplo, minor, zeros, first, sizeof first))
+        snprintf(why, size, "A: %.200s", first);
+    if (!*why && touched(&got_b, &t->b, 0, first, sizeof first))
+        snprintf(why, size, "outside of B: %.200s", first);
+    if (!*why && t->fast && t->info == 0) {
+        double ours = solve_residual(&t->a, t->uplo, 'N', &t->b, &got_b);
+        double theirs = solve_residual(&t->a, t->uplo, 'N', &t->b, &t->want_b);
+        if (!(ours <= 5 * theirs + 1))
+            snprintf(why, size, "residual %.3g, netlib's %.3g", ours, theirs);
+    }
+    if (!*why && !t->by_pivots && !t->fast &&
+        differing(&got_b, &t->want_b, 0, -1, zeros, first, sizeof first))
+        snprintf(why, size, "B: %.200s", first);
+    free(got.data);
+    free(got_b.data);
+}
+
+static void judge(const struct item *t, int64_t copies)
+{
+    char why[400] = "", *host[2] = {NULL, NULL};
+    void *queue[2] = {NULL, NULL};
+    for (int turn = 0; turn < 2 && !*why; turn++)
+        if (!run(t, copies, &host[turn], &queue[turn]))
+            snprintf(why, sizeof why, "the engine failed");
+    for (int64_t k = 0; k < copies && !*why; k++)
+        check(t, host[0], k, copies, why, sizeof why);
+    const struct places at = places_of(t, copies);
+    if (!*why && memcmp(host[0] + at.a, host[1] + at.a, at.info - at.a))
+        snprintf(why, sizeof why, "other bits the second time");
+    for (int turn = 0; turn < 2; turn++) {
+        if (host[turn])
+            engine->host_free(host[turn]);
+        if (queue[turn])
+            engine->queue_close(queue[turn]);
+    }
+    verdict(why, "large-%s-%c-%lldx%lld-%s%s%s", routine_name(t->routine, t->a.precision),
+            t->uplo ? t->uplo : 'x', (long long)t->a.rows, (long long)t->a.cols,
+            matrix_class_name[t->of], t->fast ? "-fast" : "", copies > 1 ? "-batch" : "");
+}
+
+/* ---- what is asked ---- */
+
+static void pose_all(enum bl_precision p)
+{
+    static const int64_t orders[] = {257, 320, 330, 512, 600, 1000, 1024, 1500, 2047};
+    static const int64_t sides[][2] = {{2000, 300}, {300, 2000}, {5000, 260},
+                                       {260, 3000}, {321, 320},  {320, 321},
+                                       {1200, 700}, {700, 1200}, {3000, 1000}};
+    static const int64_t middle[] = {0, 150, 299};
+    for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
+        const int64_t n = orders[k];
+        const enum matrix_class one = k % 2 ? CLASS_INTEGER : CLASS_RANDOM,
+                                other = k % 2 ? CLASS_RANDOM : CLASS_INTEGER;
+        pose(BL_GETRF, p, 0, n, n, 0, one);
+        pose(BL_POTRF, p, 'L', n, n, 0, other);
+        pose(BL_POTRF, p, 'U', n, n, 0, one);
+        pose(BL_GETRS, p, 0, n, n, 1 + (int64_t)k * 9, CLASS_RANDOM);
+        pose(BL_POTRS, p, 'U', n, n, 40 - (int64_t)k * 4, other);
+        if (n > 1024)
+            continue;
+        pose(BL_GESV, p, 0, n, n, k % 2 ? 1 : 130, CLASS_RANDOM);
+        pose(BL_POSV, p, 'U', n, n, k % 2 ? 17 : 1, one);
+    }
+    for (size_t k = 0; k < sizeof sides / sizeof *sides; k++)
+        pose(BL_GETRF, p, 0, sides[k][0], sides[k][1], 0,
+             k % 2 ? CLASS_RANDOM : CLASS_TIED);
+    for (int of = 0; of < MATRIX_CLASS_COUNT; of++) {
+        int64_t n = largest < 620 ? 300 : 600 + of;
+        if (of != CLASS_INDEFINITE) {
+            pose(BL_GETRF, p, 0, n, n, 0, (enum matrix_class)of);
+            if (of != CLASS_NAN && of != CLASS_INF)
+                pose(BL_GESV, p, 0, n, n, 3, (enum matrix_class)of);
+        }
+        pose(BL_POTRF, p, 'L', n, n, 0, (enum matrix_class)of);
+        pose(BL_POTRF, p, 'U', n, n, 0, (enum matrix_class)of);
+        pose(BL_POSV, p, 'U', n, n, 2, (enum matrix_class)of);
+    }
+    for (size_t k = 0; k < sizeof orders / sizeof *orders; k++)
+        for (int of = 0; of < 3 && orders[k] <= 1024; of++) {
+            struct item *t =
+                pose(of ? BL_POSV : BL_GESV, p, of ? "?UL"[of] : 0, orders[k], orders[k],
+                     1 + (int64_t)k * 20, CLASS_RANDOM);
+            if (t)
+                t->fast = true;
+        }
+    for (int k = 0; k < 3; k++) {
+        struct item *t = pose(BL_GETRF, p, 0, 300, 300, 0, CLASS_RANDOM);
+        if (t) {
+            matrix_put(&t->a, 299 - middle[k], middle[k], (double)NAN, 0);
+            t->by_pivots = true;
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        largest = atoll(argv[1]);
+    if (!reference_open())
+        return 0;
+    enum bl_reason why = BL_REASONS;
+    engine = bl_engine_for(0, true, &why);
+    verdict(engine ? "" : bl_engine_why(), "large-engine");
+    if (!engine)
+        return 1;
+    for (int p = 0; p < BL_PRECISIONS; p++)
+        pose_all((enum bl_precision)p);
+    in_parallel(count, ask_netlib, NULL);
+    for (int64_t i = 0; i < count; i++) {
+        judge(&items[i], 1);
+        if (i % 16 == 0)
+            judge(&items[i], 3);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        matrix_free(&items[i].a);
+        matrix_free(&items[i].b);
+        matrix_free(&items[i].want);
+        matrix_free(&items[i].want_b);
+        free(items[i].pivots);
+    }
+    return failures() != 0;
+}
