@@ -21,6 +21,7 @@
 #    define BL_HD inline
 #    define BL_CALL inline
 #    define BL_UNROLL
+#    define BL_UNROLL_BY_TWO
 #endif
 
 namespace bl

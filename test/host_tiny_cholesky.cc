@@ -86,17 +86,6 @@ void run_code(int code, bool upper, Routine routine, const std::vector<Case<T> *
     }
 }
 
-/* After INFO = k of a factorisation only the leading minor is meant: what lies beyond, in
- * the triangle, is made equal. */
-template <class T>
-void forget_beyond(Case<T> &c, bool upper)
-{
-    for (int j = 0; j < c.n; j++)
-        for (int i = 0; i < c.n; i++)
-            if (c.info0 > 0 && std::max(i, j) >= c.info0 - 1 && (upper ? i <= j : i >= j))
-                c.a[i + size_t(j) * c.lda] = c.a0[i + size_t(j) * c.lda];
-}
-
 /* || A X - 1 || / (n eps || A || || X ||) of the inverse in a triangle. */
 template <class T>
 double residual(const Array<T> &a, const Array<T> &x, bool upper, int n, int ld)
