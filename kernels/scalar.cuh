@@ -196,6 +196,18 @@ BL_HD T negative(T x)
         return -x;
 }
 
+template <class R>
+BL_HD bool is_finite(R x)
+{
+    return fabs(x) <= (sizeof(R) == 4 ? R(0x1.fffffep127) : R(0x1.fffffffffffffp1023));
+}
+
+template <class R>
+BL_HD bool is_finite(Complex<R> x)
+{
+    return is_finite(x.re) && is_finite(x.im);
+}
+
 template <class T>
 BL_HD bool is_zero(T x)
 {
