@@ -7,7 +7,6 @@
 #ifndef BL_TINY_PIECES_CUH
 #define BL_TINY_PIECES_CUH
 
-#include <float.h>
 #include "team.cuh"
 
 #ifdef __CUDACC__
@@ -232,16 +231,6 @@ BL_HD Complex<R> fused(Complex<R> a, Complex<R> b, Complex<R> c)
 {
     return {fma(-a.im, b.im, fma(a.re, b.re, c.re)),
             fma(a.im, b.re, fma(a.re, b.im, c.im))};
-}
-
-BL_HD bool is_finite(float x)
-{
-    return fabsf(x) <= FLT_MAX;
-}
-
-BL_HD bool is_finite(double x)
-{
-    return fabs(x) <= DBL_MAX;
 }
 
 /* A divisor, and Smith's rule as far as it depends on nothing else: complex ones become
