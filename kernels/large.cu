@@ -6,10 +6,10 @@
  * limited by arithmetic rather than by memory; within it narrow panels are factored and
  * applied to its rest.
  */
-#include <type_traits>
 #include "large.h"
 #include "large_blas.h"
 #include "large_panel.h"
+#include "large_side.h"
 
 namespace bl
 {
@@ -35,7 +35,7 @@ const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
 
 /* How a job's work space is laid out; all matrices of a batch use the same in turn. */
 struct Layout {
-    size_t state, moves, panel, sums, reversed, blas, all;
+    size_t state, moves, panel, sums, reversed, blas, beside, all;
 };
 
 bool has_lu(const struct bl_job *job)
@@ -48,10 +48,10 @@ bool has_cholesky(const struct bl_job *job)
     return job->routine == BL_POTRF || job->routine == BL_POSV;
 }
 
-/* Fast arithmetic has been tried on a device in double precision only. */
+/* Fast Cholesky has been tried on a device in double precision only. */
 bool is_fast(const struct bl_job *job)
 {
-    return job->arithmetic == BL_FAST && job->precision == BL_D;
+    return job->arithmetic == BL_FAST && (job->precision == BL_D || !has_cholesky(job));
 }
 
 /* Whether NaN and infinities need another order of operations, and can have it. */
@@ -93,7 +93,8 @@ Layout layout_of(const struct bl_job *job, const Card &card)
     at.blas = at.reversed;
     if (has_solve(job)) /* 128 is the most that LARGE_BLOCK is */
         at.blas += aligned(128 * job->nrhs * element[job->precision]);
-    at.all = at.blas + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
+    at.beside = at.blas + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
+    at.all = at.beside + (is_fast(job) && has_lu(job) ? LARGE_BLAS_BYTES : 0);
     return at;
 }
 
@@ -126,7 +127,7 @@ struct Matrix {
     T *b;
     int64_t ldb;
     T *reversed;
-    void *blas_work;
+    void *blas_work, *beside_work; /* on the job's stream, and beside it */
     cudaError_t error;
 
     T *at(int64_t i, int64_t j) const
@@ -150,19 +151,22 @@ struct Matrix {
     }
 };
 
-/* m n k from which cuBLAS pays for its launch. */
-constexpr double BLAS_OPERATIONS = double(1 << 26);
+/* m n k from which cuBLAS is ahead of our own kernel, and the k. */
+constexpr double BLAS_OPERATIONS = double(1 << 30);
+constexpr int64_t BLAS_DEPTH = 128;
 
 template <class T>
-void update(Matrix<T> &x, const LargeUpdate<T> &u)
+void update(Matrix<T> &x, LargeUpdate<T> u)
 {
     if (x.error != cudaSuccess)
         return;
-    if constexpr (std::is_same<T, double>::value)
-        if (is_fast(x.job) && !u.unless &&
-            double(u.m) * double(u.n) * double(u.k) >= BLAS_OPERATIONS &&
-            large_blas_update(u, x.blas_work, x.stream))
-            return;
+    const bool plain = u.of_a == PLAIN && u.of_b == PLAIN && u.part == WHOLE;
+    u.fused = is_fast(x.job) && plain;
+    const double least = plain ? BLAS_OPERATIONS : BLAS_OPERATIONS / 16;
+    if (is_fast(x.job) && !u.unless && u.k >= (plain ? BLAS_DEPTH : 1) &&
+        double(u.m) * double(u.n) * double(u.k) >= least &&
+        large_blas_update(u, x.blas_work, x.stream))
+        return;
     x.then(large_update(u, x.card, x.stream));
 }
 
@@ -185,36 +189,41 @@ LargeStep<T> step_of(const Matrix<T> &x, int64_t j, int64_t w)
             0,          0,           0};
 }
 
+struct Range {
+    int64_t from, to;
+};
+
 /* The block of columns from j to `next` has been factored: interchanges in the columns
- * from `left` to j and from `next` to `right`; of the latter also the rows of U and the
- * update of all rows below. A block that is too wide for one step takes several, after
- * each of which the rows of the following one are updated. */
+ * `left` of it and `right` of it; of the latter also the rows of U and the update of all
+ * rows below. A block that is too wide for one step takes several, after each of which
+ * the rows of the following one are updated. */
 template <class T>
-void apply_block(Matrix<T> &x, int64_t j, int64_t next, int64_t left, int64_t right)
+void apply_block(Matrix<T> &x, int64_t j, int64_t next, Range left, Range right)
 {
+    const int64_t first = right.from, columns = right.to - first;
     for (int64_t i = j, w; i < next; i += w) {
         w = least(LARGE_BLOCK<T>, next - i);
         LargeStep<T> step = step_of(x, i, w);
-        step.left = left;
-        step.left_end = j;
-        step.right = next;
-        step.right_end = right;
+        step.left = left.from;
+        step.left_end = left.to;
+        step.right = first;
+        step.right_end = right.to;
         step.odd = &x.state->odd;
         if (i > j)
             step.l = nullptr;
         x.then(large_step(step, x.stream));
-        if (i == j || next == right)
+        if (i == j || columns == 0)
             continue;
-        update(x, LargeUpdate<T>{w, right - next, i - j, x.at(i, j), x.lda, x.at(j, next),
-                                 x.lda, x.at(i, next), x.lda, PLAIN, PLAIN, WHOLE});
+        update(x, LargeUpdate<T>{w, columns, i - j, x.at(i, j), x.lda, x.at(j, first),
+                                 x.lda, x.at(i, first), x.lda, PLAIN, PLAIN, WHOLE});
         x.then(large_triangle(LargeTriangle<T>{int(w), x.at(i, i), x.lda, PLAIN, false,
-                                               true, x.at(i, next), x.lda, right - next,
+                                               true, x.at(i, first), x.lda, columns,
                                                nullptr, nullptr},
                               x.stream));
     }
-    update(x, LargeUpdate<T>{x.m - next, right - next, next - j, x.at(next, j), x.lda,
-                             x.at(j, next), x.lda, x.at(next, next), x.lda, PLAIN, PLAIN,
-                             WHOLE});
+    update(x, LargeUpdate<T>{x.m - next, columns, next - j, x.at(next, j), x.lda,
+                             x.at(j, first), x.lda, x.at(next, first), x.lda, PLAIN,
+                             PLAIN, WHOLE});
 }
 
 /* The columns from j to `end`, at most LARGE_BLOCK, by panels. */
@@ -224,32 +233,62 @@ void factor_block(Matrix<T> &x, int64_t j, int64_t end)
     for (int64_t i = j, w; i < end; i += w) {
         w = least(large_panel_width(x.job->precision, x.m - i, x.card), end - i);
         factor_panel(x, i, int(w));
-        apply_block(x, i, i + w, j, end);
+        apply_block(x, i, i + w, {j, i}, {i + w, end});
     }
 }
 
-/* cuBLAS is at its best only where the inner dimension is several hundred. */
+/* An outer block is as wide as the update needs; cuBLAS is at its best only where the
+ * inner dimension is several hundred. */
 template <class T>
 int64_t outer_block(const Matrix<T> &x)
 {
+    const int64_t order = least(x.m, x.n);
     if (!is_fast(x.job))
         return LARGE_BLOCK<T>;
-    return least(x.m, x.n) > 6144 ? 512 : 256;
+    if (has_cholesky(x.job))
+        return order > 6144 ? 512 : 256;
+    return order > 12288 ? 512 : order > 8192 ? 256 : 128;
 }
 
+template <class T>
+void factor_outer(Matrix<T> &x, int64_t j, int64_t end)
+{
+    for (int64_t i = j; i < end; i += LARGE_BLOCK<T>) {
+        const int64_t next = least(i + LARGE_BLOCK<T>, end);
+        factor_block(x, i, next);
+        if (end - j > LARGE_BLOCK<T>)
+            apply_block(x, i, next, {j, i}, {next, end});
+    }
+}
+
+/* The next outer block takes its products first and is then factored beside the update of
+ * all others. */
 template <class T>
 void factor_lu(Matrix<T> &x)
 {
     const int64_t order = least(x.m, x.n), outer = outer_block(x);
-    for (int64_t j = 0; j < order; j += outer) {
-        const int64_t end = least(j + outer, order);
-        for (int64_t i = j; i < end; i += LARGE_BLOCK<T>) {
-            const int64_t next = least(i + LARGE_BLOCK<T>, end);
-            factor_block(x, i, next);
-            if (end - j > LARGE_BLOCK<T>)
-                apply_block(x, i, next, j, end);
+    factor_outer(x, 0, least(outer, order));
+    for (int64_t j = 0, next, end; j < order; j = next) {
+        next = least(j + outer, order);
+        end = least(next + outer, order);
+        LargeSide *side = next < end && end < x.n ? LargeSide::borrow(x.stream) : nullptr;
+        if (next < end)
+            apply_block(x, j, next, {0, 0}, {next, end});
+        Matrix<T> beside = x;
+        if (side) {
+            beside.stream = side->stream();
+            beside.blas_work = x.beside_work;
+            x.then(side->fork());
         }
-        apply_block(x, j, end, 0, x.n); /* its own columns have had theirs */
+        factor_outer(beside, next, end);
+        if (!side)
+            x.then(beside.error);
+        apply_block(x, j, next, {0, j}, {end, x.n});
+        if (side) {
+            x.then(beside.error);
+            x.then(side->join());
+            side->give_back();
+        }
     }
 }
 
@@ -392,6 +431,7 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
                        job->b.ld,
                        (T *)(work + at.reversed),
                        work + at.blas,
+                       work + at.beside,
                        cudaSuccess};
         char *info = (char *)job->info.p + i * job->info.stride * job->int_size;
         x.then(cudaMemsetAsync(x.state, 0, sizeof(State), stream));

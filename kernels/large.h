@@ -34,6 +34,7 @@ struct LargeUpdate {
     Placing of_a, of_b;
     Part part;
     const int64_t *unless = nullptr; /* nothing is done where that is not 0 */
+    bool fused = false;              /* fast arithmetic, of a PLAIN A and B */
 };
 
 template <class T>

@@ -2,6 +2,7 @@
  *
  * Called by large.cu and the steps beside it through large.h.
  */
+#include "large_fragments.cuh"
 #include "large_update.cuh"
 
 namespace bl
@@ -45,9 +46,10 @@ template <class T, class G>
 cudaError_t launch(const LargeUpdate<T> &u, cudaStream_t stream)
 {
     const void *kernel =
-        u.of_a == TURNED   ? (const void *)update_tiles<T, G, TURNED, PLAIN>
-        : u.of_b == TURNED ? (const void *)update_tiles<T, G, PLAIN, TURNED>
-                           : (const void *)update_tiles<T, G, PLAIN, PLAIN>;
+        u.of_a == TURNED   ? (const void *)update_tiles<T, G, false, TURNED, PLAIN>
+        : u.of_b == TURNED ? (const void *)update_tiles<T, G, false, PLAIN, TURNED>
+        : u.fused          ? (const void *)update_tiles<T, G, true, PLAIN, PLAIN>
+                           : (const void *)update_tiles<T, G, false, PLAIN, PLAIN>;
     LargeUpdate<T> parameter = u;
     void *parameters[] = {&parameter};
     const int64_t blocks = tiles_of<G>(u.m, u.n);
@@ -55,6 +57,36 @@ cudaError_t launch(const LargeUpdate<T> &u, cudaStream_t stream)
         return cudaErrorInvalidConfiguration;
     return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(G::THREADS), parameters,
                             0, stream);
+}
+
+template <class T, class G>
+cudaError_t launch_fragments(const LargeUpdate<T> &u, cudaStream_t stream)
+{
+    const void *kernel = (const void *)update_fragments<T, G>;
+    cudaError_t error = cudaFuncSetAttribute(
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(G::BYTES));
+    const int64_t blocks = tiles_of<G>(u.m, u.n);
+    if (error != cudaSuccess || blocks > INT32_MAX)
+        return error != cudaSuccess ? error : cudaErrorInvalidConfiguration;
+    LargeUpdate<T> parameter = u;
+    void *parameters[] = {&parameter};
+    return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(G::THREADS), parameters,
+                            G::BYTES, stream);
+}
+
+/* In fragments, as sm_90 has them. */
+template <class T>
+constexpr bool HAS_FRAGMENTS = sizeof(Real<T>) == sizeof(double);
+
+template <class T>
+cudaError_t update_by_fragments(const LargeUpdate<T> &u, const Card &card,
+                                cudaStream_t stream)
+{
+    using Big = FragmentTile<T, Traits<T>::complex ? 64 : 128, 64, 16, 3>;
+    using Small = FragmentTile<T, 64, 32, 16, 3>;
+    if (tiles_of<Big>(u.m, u.n) >= card.processors)
+        return launch_fragments<T, Big>(u, stream);
+    return launch_fragments<T, Small>(u, stream);
 }
 
 } // namespace
@@ -65,6 +97,9 @@ cudaError_t large_update(const LargeUpdate<T> &u, const Card &card, cudaStream_t
     using Big = typename Tiles<T>::Big;
     if (u.m <= 0 || u.n <= 0 || u.k <= 0)
         return cudaSuccess;
+    if constexpr (HAS_FRAGMENTS<T>)
+        if (u.fused && card.capability >= 90)
+            return update_by_fragments(u, card, stream);
     if (tiles_of<Big>(u.m, u.n) >= card.processors)
         return launch<T, Big>(u, stream);
     return launch<T, typename Tiles<T>::Small>(u, stream);

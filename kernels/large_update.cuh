@@ -46,16 +46,21 @@ __device__ __forceinline__ void load_run(const T *from, T (&to)[N])
 }
 
 /* c - a b, where A or B is used conjugated if TURNED. */
-template <Placing OF_A, Placing OF_B, class R>
+template <bool FUSED, Placing OF_A, Placing OF_B, class R>
 __device__ __forceinline__ R minus_product(R c, R a, R b)
 {
-    return sub(c, mul(a, b));
+    return FUSED ? fma(-a, b, c) : sub(c, mul(a, b));
 }
 
-template <Placing OF_A, Placing OF_B, class R>
+template <bool FUSED, Placing OF_A, Placing OF_B, class R>
 __device__ __forceinline__ Complex<R> minus_product(Complex<R> c, Complex<R> a,
                                                     Complex<R> b)
 {
+    if constexpr (FUSED) {
+        static_assert(OF_A == PLAIN && OF_B == PLAIN, "what is fused is not conjugated");
+        return {fma(a.im, b.im, fma(-a.re, b.re, c.re)),
+                fma(-a.im, b.re, fma(-a.re, b.im, c.im))};
+    }
     const R rr = mul(a.re, b.re), ii = mul(a.im, b.im), ri = mul(a.re, b.im),
             ir = mul(a.im, b.re);
     if constexpr (OF_A == TURNED)
@@ -66,7 +71,7 @@ __device__ __forceinline__ Complex<R> minus_product(Complex<R> c, Complex<R> a,
         return {sub(c.re, sub(rr, ii)), sub(c.im, add(ri, ir))};
 }
 
-template <class T, class G, Placing OF_A, Placing OF_B>
+template <class T, class G, bool FUSED, Placing OF_A, Placing OF_B>
 __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> u)
 {
     __shared__ __align__(16) T slices[G::STAGES][G::STAGE];
@@ -173,7 +178,7 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
             for (int s = 0; s < G::WIDE; s++)
                 BL_UNROLL
             for (int r = 0; r < G::TALL; r++)
-                x[r][s] = minus_product<OF_A, OF_B>(x[r][s], left[r], right[s]);
+                x[r][s] = minus_product<FUSED, OF_A, OF_B>(x[r][s], left[r], right[s]);
         }
     }
     if (whole)
