@@ -48,10 +48,9 @@ bool has_cholesky(const struct bl_job *job)
     return job->routine == BL_POTRF || job->routine == BL_POSV;
 }
 
-/* Fast Cholesky has been tried on a device in double precision only. */
 bool is_fast(const struct bl_job *job)
 {
-    return job->arithmetic == BL_FAST && (job->precision == BL_D || !has_cholesky(job));
+    return job->arithmetic == BL_FAST;
 }
 
 /* Whether NaN and infinities need another order of operations, and can have it. */
@@ -94,7 +93,7 @@ Layout layout_of(const struct bl_job *job, const Card &card)
     if (has_solve(job)) /* 128 is the most that LARGE_BLOCK is */
         at.blas += aligned(128 * job->nrhs * element[job->precision]);
     at.beside = at.blas + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
-    at.all = at.beside + (is_fast(job) && has_lu(job) ? LARGE_BLAS_BYTES : 0);
+    at.all = at.beside + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
     return at;
 }
 
@@ -154,20 +153,48 @@ struct Matrix {
 /* m n k from which cuBLAS is ahead of our own kernel, and the k. */
 constexpr double BLAS_OPERATIONS = double(1 << 30);
 constexpr int64_t BLAS_DEPTH = 128;
+constexpr int SQUARES = 10;
 
 template <class T>
 void update(Matrix<T> &x, LargeUpdate<T> u)
 {
     if (x.error != cudaSuccess)
         return;
-    const bool plain = u.of_a == PLAIN && u.of_b == PLAIN && u.part == WHOLE;
-    u.fused = is_fast(x.job) && plain;
-    const double least = plain ? BLAS_OPERATIONS : BLAS_OPERATIONS / 16;
-    if (is_fast(x.job) && !u.unless && u.k >= (plain ? BLAS_DEPTH : 1) &&
-        double(u.m) * double(u.n) * double(u.k) >= least &&
+    u.fused = is_fast(x.job);
+    if (is_fast(x.job) && !u.unless && u.k >= BLAS_DEPTH &&
+        double(u.m) * double(u.n) * double(u.k) >= BLAS_OPERATIONS &&
         large_blas_update(u, x.blas_work, x.stream))
         return;
     x.then(large_update(u, x.card, x.stream));
+}
+
+/* An update of a part. cuBLAS has good kernels for rectangles: what is left of the part
+ * are squares on its diagonal, all in one launch. */
+template <class T>
+void update_part(Matrix<T> &x, LargeUpdate<T> u)
+{
+    constexpr int64_t SQUARE = int64_t(1) << SQUARES;
+    const bool lower = u.part == LOWER_PART;
+    const int64_t length = lower ? u.m : u.n, width = lower ? u.n : u.m;
+    if (!is_fast(x.job) || u.k < BLAS_DEPTH || length < 2 * SQUARE) {
+        update(x, u);
+        return;
+    }
+    for (int64_t i = 0, next = SQUARE; i < width && next < length;
+         i = next, next += SQUARE) {
+        LargeUpdate<T> piece = u;
+        piece.part = WHOLE;
+        (lower ? piece.n : piece.m) = least(SQUARE, width - i);
+        (lower ? piece.m : piece.n) = length - next;
+        const int64_t row = lower ? next : i, column = lower ? i : next;
+        piece.a += u.of_a == PLAIN ? row : row * u.lda;
+        piece.b += u.of_b == PLAIN ? column * u.ldb : column;
+        piece.c += row + column * u.ldc;
+        update(x, piece);
+    }
+    u.squares = SQUARES;
+    (lower ? u.m : u.n) = width;
+    update(x, u);
 }
 
 template <class T>
@@ -261,6 +288,28 @@ void factor_outer(Matrix<T> &x, int64_t j, int64_t end)
     }
 }
 
+/* What `chain` enqueues, on another stream if that is `worth` while, and `rest`. */
+template <class T, class Chain, class Rest>
+void factor_beside(Matrix<T> &x, bool worth, const Chain &chain, const Rest &rest)
+{
+    LargeSide *side = worth ? LargeSide::borrow(x.stream) : nullptr;
+    if (!side) {
+        chain(x);
+        if (worth)
+            rest(x);
+        return;
+    }
+    Matrix<T> beside = x;
+    beside.stream = side->stream();
+    beside.blas_work = x.beside_work;
+    x.then(side->fork());
+    chain(beside);
+    rest(x);
+    x.then(beside.error);
+    x.then(side->join());
+    side->give_back();
+}
+
 /* The next outer block takes its products first and is then factored beside the update of
  * all others. */
 template <class T>
@@ -310,34 +359,43 @@ void update_triangle(Matrix<T> &x, int64_t j, int64_t w, int64_t first, int64_t 
     T *to = has_sums(x.job) ? x.sums + first + first * x.n : x.at(first, first);
     const int64_t ld = has_sums(x.job) ? x.n : x.lda;
     if (upper)
-        update(x, LargeUpdate<T>{columns, rows, w, v, x.lda, v, x.lda, to, ld, TURNED,
-                                 PLAIN, UPPER_PART});
+        update_part(x, LargeUpdate<T>{columns, rows, w, v, x.lda, v, x.lda, to, ld,
+                                      TURNED, PLAIN, UPPER_PART});
     else
-        update(x, LargeUpdate<T>{rows, columns, w, v, x.lda, v, x.lda, to, ld, PLAIN,
-                                 TURNED, LOWER_PART});
+        update_part(x, LargeUpdate<T>{rows, columns, w, v, x.lda, v, x.lda, to, ld, PLAIN,
+                                      TURNED, LOWER_PART});
+}
+
+/* The columns of v from j to `end`, which have had the products of all before. */
+template <class T>
+void factor_triangle(Matrix<T> &x, int64_t j, int64_t end)
+{
+    const bool upper = x.job->uplo == 'U';
+    for (int64_t i = j, w; i < end; i += w) {
+        w = least(CHOLESKY_BLOCK, end - i);
+        x.then(large_diagonal(
+            LargeDiagonal<T>{upper, int(w), x.at(i, i), x.lda,
+                             has_sums(x.job) && i > 0 ? x.sums + i + i * x.n : nullptr,
+                             x.n, x.n - i - w, &x.state->info, i, &x.state->arrived},
+            x.stream));
+        if (i + w < end)
+            update_triangle(x, i, w, i + w, end);
+    }
 }
 
 template <class T>
 void factor_cholesky(Matrix<T> &x)
 {
-    const int64_t outer = outer_block(x);
-    const bool upper = x.job->uplo == 'U', sums = has_sums(x.job);
-    if (sums)
+    const int64_t outer = is_fast(x.job) ? outer_block(x) : x.n;
+    if (has_sums(x.job))
         x.then(cudaMemsetAsync(x.sums, 0, x.n * x.n * sizeof(T), x.stream));
-    for (int64_t j = 0; j < x.n; j += outer) {
-        const int64_t end = least(j + outer, x.n);
-        for (int64_t i = j, w; i < end; i += w) {
-            w = least(CHOLESKY_BLOCK, end - i);
-            x.then(large_diagonal(
-                LargeDiagonal<T>{upper, int(w), x.at(i, i), x.lda,
-                                 sums && i > 0 ? x.sums + i + i * x.n : nullptr, x.n,
-                                 x.n - i - w, &x.state->info, i,
-                                 &x.state->arrived},
-                x.stream));
-            if (i + w < end)
-                update_triangle(x, i, w, i + w, end);
-        }
-        update_triangle(x, j, end - j, end, x.n);
+    factor_triangle(x, 0, least(outer, x.n));
+    for (int64_t j = 0, next = outer, end; next < x.n; j = next, next = end) {
+        end = least(next + outer, x.n);
+        update_triangle(x, j, outer, next, end);
+        factor_beside(
+            x, end < x.n, [&](Matrix<T> &other) { factor_triangle(other, next, end); },
+            [&](Matrix<T> &rest) { update_triangle(rest, j, outer, end, x.n); });
     }
 }
 
@@ -348,11 +406,12 @@ void update_sides(Matrix<T> &x, Placing placing, bool upwards, int64_t j, int64_
 {
     const int64_t to = upwards ? 0 : j + w, end = upwards ? j : x.n;
     LargeUpdate<T> u = {
-        end - to,      x.job->nrhs, w,     placing == PLAIN ? x.at(to, j) : x.at(j, to),
-        x.lda,         x.b + j,     x.ldb, x.b + to,
-        x.ldb,         placing,     PLAIN, WHOLE,
-        &x.state->info};
-    if (upwards && placing == PLAIN) { /* the last column's product comes first */
+        end - to,  x.job->nrhs, w,     placing == PLAIN ? x.at(to, j) : x.at(j, to),
+        x.lda,     x.b + j,     x.ldb, x.b + to,
+        x.ldb,     placing,     PLAIN, WHOLE,
+        x.unless()};
+    if (upwards && placing == PLAIN &&
+        !is_fast(x.job)) { /* the last column's product comes first */
         u.a = x.at(to, j + w - 1);
         u.lda = -x.lda;
         u.b = x.reversed;
@@ -473,7 +532,8 @@ bool takes(const struct bl_job *job, const Card &card)
         return fits(job, card);
     case BL_POTRS:
     case BL_POSV: /* and so is that of 'L' */
-        return fits(job, card) && job->nrhs > 0 && job->uplo == 'U';
+        return fits(job, card) && job->nrhs > 0 &&
+               (job->uplo == 'U' || job->arithmetic == BL_FAST);
     default:
         return false;
     }

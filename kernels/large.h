@@ -34,7 +34,9 @@ struct LargeUpdate {
     Placing of_a, of_b;
     Part part;
     const int64_t *unless = nullptr; /* nothing is done where that is not 0 */
-    bool fused = false;              /* fast arithmetic, of a PLAIN A and B */
+    bool fused = false;              /* fast arithmetic */
+    int squares = 0; /* not 0: of a part only the squares of order 2^squares on the
+                      * diagonal */
 };
 
 template <class T>

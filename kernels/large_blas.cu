@@ -6,7 +6,6 @@
  */
 #include <dlfcn.h>
 #include <mutex>
-#include <type_traits>
 #include <vector>
 #include "large_blas.h"
 
@@ -18,14 +17,11 @@ namespace
 
 using Handle = void *;
 enum { OP_N, OP_T, OP_C };            /* cublasOperation_t */
-enum { FILL_LOWER, FILL_UPPER };      /* cublasFillMode_t */
 constexpr int MOST = int(0x7fffffff); /* cuBLAS counts in int */
 
 template <class T>
 using Gemm = int (*)(Handle, int, int, int, int, int, const T *, const T *, int,
                      const T *, int, const T *, T *, int);
-using Syrk = int (*)(Handle, int, int, int, int, const double *, const double *, int,
-                     const double *, double *, int);
 
 template <class T>
 const char *gemm_name();
@@ -115,31 +111,21 @@ template <class T>
 bool large_blas_update(const LargeUpdate<T> &u, void *work, cudaStream_t stream)
 {
     static const Gemm<T> gemm = Library::get().find<Gemm<T>>(gemm_name<T>());
-    const bool square = u.part != WHOLE && u.m == u.n && u.a == u.b && u.lda == u.ldb;
     const int64_t sizes[] = {u.m, u.n, u.k, u.lda, u.ldb, u.ldc};
     for (int64_t size : sizes)
         if (size > MOST || size < 1)
             return false;
-    if (!gemm || (u.part != WHOLE && !(square && std::is_same<T, double>::value)))
+    if (!gemm || u.part != WHOLE)
         return false;
     Handle handle = Library::get().borrow(stream, work);
     if (!handle)
         return false;
     constexpr int TURN = Traits<T>::complex ? OP_C : OP_T;
     const Real<T> minus[2] = {-1, 0}, plus[2] = {1, 0};
-    const int op_a = u.of_a == TURNED ? TURN : OP_N,
-              op_b = u.of_b == TURNED ? TURN : OP_N;
-    int failed = 1;
-    if (u.part == WHOLE) {
-        failed = gemm(handle, op_a, op_b, int(u.m), int(u.n), int(u.k), (const T *)minus,
-                      u.a, int(u.lda), u.b, int(u.ldb), (const T *)plus, u.c, int(u.ldc));
-    } else if constexpr (std::is_same<T, double>::value) {
-        static const Syrk syrk = Library::get().find<Syrk>("cublasDsyrk_v2");
-        if (syrk)
-            failed = syrk(handle, u.part == UPPER_PART ? FILL_UPPER : FILL_LOWER, op_a,
-                          int(u.n), int(u.k), (const T *)minus, u.a, int(u.lda),
-                          (const T *)plus, u.c, int(u.ldc));
-    }
+    const int failed =
+        gemm(handle, u.of_a == TURNED ? TURN : OP_N, u.of_b == TURNED ? TURN : OP_N,
+             int(u.m), int(u.n), int(u.k), (const T *)minus, u.a, int(u.lda), u.b,
+             int(u.ldb), (const T *)plus, u.c, int(u.ldc));
     Library::get().give_back(handle);
     return !failed;
 }

@@ -46,8 +46,8 @@ cudaError_t launch(LargeDiagonal<T> d, cudaStream_t stream)
     using Panel = CholeskyPanel<T, UPPER>;
     constexpr int MEMORY = int(sizeof(typename Panel::Memory));
     const void *kernel = (const void *)factor_panel<T, UPPER>;
-    cudaError_t error = cudaFuncSetAttribute(
-        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MEMORY);
+    cudaError_t error =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MEMORY);
     if (error != cudaSuccess)
         return error;
     void *parameters[] = {&d};

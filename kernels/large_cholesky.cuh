@@ -70,9 +70,9 @@ template <class T, bool UPPER>
 struct CholeskyPanel {
     using R = Real<T>;
     static constexpr int LEAF = Traits<T>::complex ? 2 : 4, LEAVES = NB / LEAF;
-    static constexpr int HELPERS = 3 * 32;             /* threads */
+    static constexpr int HELPERS = 3 * 32;               /* threads */
     static constexpr int STRIP = 8, STRIPS = NB / STRIP; /* columns for the rows beside */
-    static constexpr int SHARE = 4;                    /* lanes that share such a row */
+    static constexpr int SHARE = 4;                      /* lanes that share such a row */
     static constexpr int SOLVERS = 4 * 32, ROWS = SOLVERS / SHARE;
     static constexpr int EACH = STRIP / SHARE; /* columns of a strip that a lane has */
     static constexpr int THREADS = 32 + HELPERS + SOLVERS;
@@ -293,8 +293,7 @@ struct CholeskyPanel {
                 bool good = true;
                 BL_UNROLL
                 for (int j = 0; j < k; j++)
-                    leaf.y[s][k] =
-                        sub(leaf.y[s][k], product(leaf.d[k][j], leaf.y[s][j]));
+                    leaf.y[s][k] = sub(leaf.y[s][k], product(leaf.d[k][j], leaf.y[s][j]));
                 leaf.y[s][k] = scaled<CAREFUL>(leaf.y[s][k], length, inverse, good);
                 fine &= good | dead[s];
             }

@@ -9,7 +9,7 @@
 #ifndef BL_LARGE_FRAGMENTS_CUH
 #define BL_LARGE_FRAGMENTS_CUH
 
-#include "large_fetch.cuh"
+#include "large_update.cuh"
 
 namespace bl
 {
@@ -119,7 +119,14 @@ multiply_all(Fragment<Complex<double>, 4> (&c)[DOWN][ACROSS],
 
 #endif
 
-template <class T, class G>
+/* A factor as it is used. */
+template <Placing PLACING, class T>
+__device__ __forceinline__ T as_used(T x)
+{
+    return PLACING == TURNED ? conj(x) : x;
+}
+
+template <class T, class G, Placing OF_A, Placing OF_B>
 __global__ void __launch_bounds__(G::THREADS, 2) update_fragments(const LargeUpdate<T> u)
 {
 #if __CUDA_ARCH__ >= 900
@@ -132,27 +139,36 @@ __global__ void __launch_bounds__(G::THREADS, 2) update_fragments(const LargeUpd
                   j0 = blockIdx.x / tiles_down * G::COLUMNS;
     const int rows = int(min(u.m - i0, int64_t(G::ROWS))),
               columns = int(min(u.n - j0, int64_t(G::COLUMNS)));
-    if (u.unless && *u.unless)
+    if ((u.unless && *u.unless) || !has_some(u, i0, j0, G::ROWS, G::COLUMNS))
         return;
 
-    const int a_row = thread % G::ROWS, a_far = thread / G::ROWS,
-              b_row = thread % G::DEPTH, b_far = thread / G::DEPTH;
-    const T *a = u.a + i0 + a_row + a_far * u.lda;
-    const T *b = u.b + j0 * u.ldb + b_row + b_far * u.ldb;
+    /* Length of a slice of A and of B where it is contiguous in memory. */
+    constexpr int FAST_A = OF_A == PLAIN ? G::ROWS : G::DEPTH,
+                  FAST_B = OF_B == PLAIN ? G::DEPTH : G::COLUMNS;
+    constexpr int FAR_A = G::THREADS / FAST_A, FAR_B = G::THREADS / FAST_B;
+    const int a_near = thread % FAST_A, a_far = thread / FAST_A, b_near = thread % FAST_B,
+              b_far = thread / FAST_B;
+    const T *a = u.a + (OF_A == PLAIN ? i0 : i0 * u.lda) + a_near + a_far * u.lda;
+    const T *b = u.b + (OF_B == PLAIN ? j0 * u.ldb : j0) + b_near + b_far * u.ldb;
     auto fetch_slice = [&](int64_t l0, T *slice) {
         const int depth = int(min(u.k - l0, int64_t(G::DEPTH)));
-        constexpr int FAR_A = G::THREADS / G::ROWS, FAR_B = G::THREADS / G::DEPTH;
+        const T *from_a = a + (OF_A == PLAIN ? l0 * u.lda : l0);
+        const T *from_b = b + (OF_B == PLAIN ? l0 : l0 * u.ldb);
         BL_UNROLL
-        for (int q = 0; q < G::DEPTH / FAR_A; q++)
-            fetch(slice + (a_far + q * FAR_A) * G::PITCH_A + a_row,
-                  a + (l0 + q * FAR_A) * u.lda,
-                  a_row < rows && a_far + q * FAR_A < depth);
+        for (int q = 0; q < G::ROWS * G::DEPTH / G::THREADS; q++) {
+            const int far = a_far + q * FAR_A, i = OF_A == PLAIN ? a_near : far,
+                      l = OF_A == PLAIN ? far : a_near;
+            fetch(slice + l * G::PITCH_A + i, from_a + q * FAR_A * u.lda,
+                  i < rows && l < depth);
+        }
         T *other = slice + G::DEPTH * G::PITCH_A;
         BL_UNROLL
-        for (int q = 0; q < G::COLUMNS / FAR_B; q++)
-            fetch(other + b_row * G::PITCH_B + b_far + q * FAR_B,
-                  b + l0 + q * FAR_B * u.ldb,
-                  b_far + q * FAR_B < columns && b_row < depth);
+        for (int q = 0; q < G::COLUMNS * G::DEPTH / G::THREADS; q++) {
+            const int far = b_far + q * FAR_B, j = OF_B == PLAIN ? far : b_near,
+                      l = OF_B == PLAIN ? b_near : far;
+            fetch(other + l * G::PITCH_B + j, from_b + q * FAR_B * u.ldb,
+                  j < columns && l < depth);
+        }
     };
     const int64_t steps = (u.k + G::DEPTH - 1) / G::DEPTH;
     BL_UNROLL
@@ -163,7 +179,7 @@ __global__ void __launch_bounds__(G::THREADS, 2) update_fragments(const LargeUpd
     }
 
     const int row = warp % 2 * (G::ROWS / 2), column = warp / 2 * (G::COLUMNS / 2);
-    const bool whole = rows == G::ROWS && columns == G::COLUMNS;
+    const bool whole = is_whole(u, i0, j0, G::ROWS, G::COLUMNS);
     T *const c = u.c + i0 + row + g + (j0 + column + 2 * t) * u.ldc;
     Fragment<T, 4> x[G::DOWN][G::ACROSS];
     auto each = [&](auto act) {
@@ -175,7 +191,8 @@ __global__ void __launch_bounds__(G::THREADS, 2) update_fragments(const LargeUpd
         for (int q = 0; q < 4; q++) {
             const int i = 16 * r + q / 2 * 8, j = 8 * s + q % 2;
             act(x[r][s], q, c + i + j * u.ldc,
-                whole || (row + g + i < rows && column + 2 * t + j < columns));
+                whole || (row + g + i < rows && column + 2 * t + j < columns &&
+                          has_element(u, i0 + row + g + i, j0 + column + 2 * t + j)));
         }
     };
     each([](auto &y, int q, T *at, bool has) {
@@ -200,12 +217,14 @@ __global__ void __launch_bounds__(G::THREADS, 2) update_fragments(const LargeUpd
             for (int r = 0; r < G::DOWN; r++)
                 BL_UNROLL
             for (int q = 0; q < 4; q++)
-                left[r].set(q, sa[(l + q / 2 * 4) * G::PITCH_A + 16 * r + q % 2 * 8]);
+                left[r].set(
+                    q,
+                    as_used<OF_A>(sa[(l + q / 2 * 4) * G::PITCH_A + 16 * r + q % 2 * 8]));
             BL_UNROLL
             for (int s = 0; s < G::ACROSS; s++)
                 BL_UNROLL
             for (int q = 0; q < 2; q++)
-                right[s].set(q, sb[(l + q * 4) * G::PITCH_B + 8 * s]);
+                right[s].set(q, as_used<OF_B>(sb[(l + q * 4) * G::PITCH_B + 8 * s]));
             multiply_all(x, left, right);
         }
     }

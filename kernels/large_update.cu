@@ -42,14 +42,18 @@ int64_t tiles_of(int64_t m, int64_t n)
     return (m + G::ROWS - 1) / G::ROWS * ((n + G::COLUMNS - 1) / G::COLUMNS);
 }
 
+template <class T, class G, bool FUSED>
+const void *kernel_of(const LargeUpdate<T> &u)
+{
+    return u.of_a == TURNED   ? (const void *)update_tiles<T, G, FUSED, TURNED, PLAIN>
+           : u.of_b == TURNED ? (const void *)update_tiles<T, G, FUSED, PLAIN, TURNED>
+                              : (const void *)update_tiles<T, G, FUSED, PLAIN, PLAIN>;
+}
+
 template <class T, class G>
 cudaError_t launch(const LargeUpdate<T> &u, cudaStream_t stream)
 {
-    const void *kernel =
-        u.of_a == TURNED   ? (const void *)update_tiles<T, G, false, TURNED, PLAIN>
-        : u.of_b == TURNED ? (const void *)update_tiles<T, G, false, PLAIN, TURNED>
-        : u.fused          ? (const void *)update_tiles<T, G, true, PLAIN, PLAIN>
-                           : (const void *)update_tiles<T, G, false, PLAIN, PLAIN>;
+    const void *kernel = u.fused ? kernel_of<T, G, true>(u) : kernel_of<T, G, false>(u);
     LargeUpdate<T> parameter = u;
     void *parameters[] = {&parameter};
     const int64_t blocks = tiles_of<G>(u.m, u.n);
@@ -62,7 +66,10 @@ cudaError_t launch(const LargeUpdate<T> &u, cudaStream_t stream)
 template <class T, class G>
 cudaError_t launch_fragments(const LargeUpdate<T> &u, cudaStream_t stream)
 {
-    const void *kernel = (const void *)update_fragments<T, G>;
+    const void *kernel =
+        u.of_a == TURNED   ? (const void *)update_fragments<T, G, TURNED, PLAIN>
+        : u.of_b == TURNED ? (const void *)update_fragments<T, G, PLAIN, TURNED>
+                           : (const void *)update_fragments<T, G, PLAIN, PLAIN>;
     cudaError_t error = cudaFuncSetAttribute(
         kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(G::BYTES));
     const int64_t blocks = tiles_of<G>(u.m, u.n);

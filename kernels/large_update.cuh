@@ -57,7 +57,8 @@ __device__ __forceinline__ Complex<R> minus_product(Complex<R> c, Complex<R> a,
                                                     Complex<R> b)
 {
     if constexpr (FUSED) {
-        static_assert(OF_A == PLAIN && OF_B == PLAIN, "what is fused is not conjugated");
+        a.im = OF_A == TURNED ? -a.im : a.im;
+        b.im = OF_B == TURNED ? -b.im : b.im;
         return {fma(a.im, b.im, fma(-a.re, b.re, c.re)),
                 fma(-a.im, b.re, fma(-a.re, b.im, c.im))};
     }
@@ -71,6 +72,37 @@ __device__ __forceinline__ Complex<R> minus_product(Complex<R> c, Complex<R> a,
         return {sub(c.re, sub(rr, ii)), sub(c.im, add(ri, ir))};
 }
 
+/* Whether a tile from (i0, j0) on has some of the part of C; whether all of it is there
+ * and in the part; whether an element is in the part. */
+template <class T>
+__device__ __forceinline__ bool has_some(const LargeUpdate<T> &u, int64_t i0, int64_t j0,
+                                         int rows, int columns)
+{
+    const int64_t i_last = i0 + rows - 1, j_last = j0 + columns - 1;
+    if (u.part == LOWER_PART)
+        return i_last >= j0 && (!u.squares || i0 >> u.squares <= j_last >> u.squares);
+    if (u.part == UPPER_PART)
+        return i0 <= j_last && (!u.squares || i_last >> u.squares >= j0 >> u.squares);
+    return true;
+}
+
+template <class T>
+__device__ __forceinline__ bool is_whole(const LargeUpdate<T> &u, int64_t i0, int64_t j0,
+                                         int rows, int columns)
+{
+    const int64_t i_end = i0 + rows, j_end = j0 + columns;
+    return i_end <= u.m && j_end <= u.n &&
+           (u.part == WHOLE ||
+            (!u.squares && (u.part == LOWER_PART ? i0 >= j_end - 1 : i_end - 1 <= j0)));
+}
+
+template <class T>
+__device__ __forceinline__ bool has_element(const LargeUpdate<T> &u, int64_t i, int64_t j)
+{
+    return u.part == WHOLE || ((u.part == LOWER_PART ? i >= j : i <= j) &&
+                               (!u.squares || i >> u.squares == j >> u.squares));
+}
+
 template <class T, class G, bool FUSED, Placing OF_A, Placing OF_B>
 __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> u)
 {
@@ -82,10 +114,7 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
     const int64_t tiles_down = (u.m + G::ROWS - 1) / G::ROWS;
     const int64_t i0 = blockIdx.x % tiles_down * G::ROWS,
                   j0 = blockIdx.x / tiles_down * G::COLUMNS;
-    if (u.part == LOWER_PART ? i0 + G::ROWS <= j0
-                             : u.part == UPPER_PART && j0 + G::COLUMNS <= i0)
-        return;
-    if (u.unless && *u.unless)
+    if (!has_some(u, i0, j0, G::ROWS, G::COLUMNS) || (u.unless && *u.unless))
         return;
     const int rows = int(min(u.m - i0, int64_t(G::ROWS))),
               columns = int(min(u.n - j0, int64_t(G::COLUMNS)));
@@ -131,11 +160,9 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
         return r / G::RUN * (G::DOWN * G::RUN) + down * G::RUN + r % G::RUN;
     };
     auto has = [&](int i, int j) {
-        return i < rows && j < columns &&
-               (u.part == WHOLE ||
-                (u.part == LOWER_PART ? i0 + i >= j0 + j : i0 + i <= j0 + j));
+        return i < rows && j < columns && has_element(u, i0 + i, j0 + j);
     };
-    const bool whole = u.part == WHOLE && rows == G::ROWS && columns == G::COLUMNS;
+    const bool whole = is_whole(u, i0, j0, G::ROWS, G::COLUMNS);
     T *c = u.c + i0 + (j0 + across * G::WIDE) * u.ldc;
     T x[G::TALL][G::WIDE];
     auto each = [&](auto act) {
