@@ -8,6 +8,7 @@
  */
 #include "large.h"
 #include "large_blas.h"
+#include "large_inverse.h"
 #include "large_panel.h"
 #include "large_side.h"
 
@@ -35,7 +36,7 @@ const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
 
 /* How a job's work space is laid out; all matrices of a batch use the same in turn. */
 struct Layout {
-    size_t state, moves, panel, sums, reversed, blas, beside, all;
+    size_t state, moves, panel, sums, reversed, inverse, blas, beside, all;
 };
 
 bool has_lu(const struct bl_job *job)
@@ -48,9 +49,10 @@ bool has_cholesky(const struct bl_job *job)
     return job->routine == BL_POTRF || job->routine == BL_POSV;
 }
 
+/* No order of operations is promised for an inverse. */
 bool is_fast(const struct bl_job *job)
 {
-    return job->arithmetic == BL_FAST;
+    return job->arithmetic == BL_FAST || job->routine == BL_POTRI;
 }
 
 /* Whether NaN and infinities need another order of operations, and can have it. */
@@ -68,7 +70,8 @@ bool has_sums(const struct bl_job *job)
 
 bool has_solve(const struct bl_job *job)
 {
-    return job->routine != BL_GETRF && job->routine != BL_POTRF;
+    return job->routine != BL_GETRF && job->routine != BL_POTRF &&
+           job->routine != BL_POTRI;
 }
 
 /* What the steps of a matrix tell each other. */
@@ -89,9 +92,12 @@ Layout layout_of(const struct bl_job *job, const Card &card)
     at.reversed = at.sums;
     if (has_sums(job))
         at.reversed += aligned(job->n * job->n * element[job->precision]);
-    at.blas = at.reversed;
+    at.inverse = at.reversed;
     if (has_solve(job)) /* 128 is the most that LARGE_BLOCK is */
-        at.blas += aligned(128 * job->nrhs * element[job->precision]);
+        at.inverse += aligned(128 * job->nrhs * element[job->precision]);
+    at.blas = at.inverse;
+    if (job->routine == BL_POTRI)
+        at.blas += aligned((3 * job->n + 128) * 128 * element[job->precision]);
     at.beside = at.blas + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
     at.all = at.beside + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
     return at;
@@ -125,7 +131,7 @@ struct Matrix {
     T *sums;
     T *b;
     int64_t ldb;
-    T *reversed;
+    T *reversed, *inverse;
     void *blas_work, *beside_work; /* on the job's stream, and beside it */
     cudaError_t error;
 
@@ -467,6 +473,44 @@ void solve(Matrix<T> &x)
     }
 }
 
+/* A = L L' becomes A^-1 = W' W with W = L^-1, and likewise for 'U', a block of rows of W
+ * after the other: the block's rows of L, which have had the products of all rows of W
+ * before, are solved for with its triangle and become the rows; what is below the block
+ * loses its product with them, and what is above it, where the inverse is, gets that of
+ * the rows with themselves. */
+template <class T>
+void invert(Matrix<T> &x)
+{
+    constexpr int64_t BLOCK = LARGE_BLOCK<T>;
+    const bool upper = x.job->uplo == 'U';
+    T *rows = x.inverse, *minus = rows + x.n * BLOCK, *beside = minus + x.n * BLOCK,
+      *triangle = beside + x.n * BLOCK;
+    x.then(large_find_zero(x.a, x.lda, x.n, &x.state->info, x.stream));
+    for (int64_t j = 0, w; j < x.n; j += w) {
+        w = least(BLOCK, x.n - j);
+        const int64_t next = j + w, rest = x.n - next;
+        const LargeInverse<T> s = {upper, int(w), x.n,      j,      x.a,           x.lda,
+                                   rows,  minus,  triangle, beside, &x.state->info};
+        x.then(large_take_out(s, x.stream));
+        x.then(
+            large_triangle(LargeTriangle<T>{int(w), triangle, BLOCK, PLAIN, false, false,
+                                            rows, BLOCK, next, nullptr, &x.state->info},
+                           x.stream));
+        x.then(large_negate(s, x.stream));
+        if (upper)
+            update(x, LargeUpdate<T>{next, rest, w, rows, BLOCK, beside, BLOCK,
+                                     x.at(0, next), x.lda, TURNED, PLAIN, WHOLE});
+        else
+            update(x, LargeUpdate<T>{rest, next, w, beside, x.n, rows, BLOCK,
+                                     x.at(next, 0), x.lda, PLAIN, PLAIN, WHOLE});
+        update_part(x,
+                    LargeUpdate<T>{next, next, w, minus, BLOCK, rows, BLOCK, x.a, x.lda,
+                                   TURNED, PLAIN, upper ? UPPER_PART : LOWER_PART});
+    }
+    if (Traits<T>::complex)
+        x.then(large_make_real(x.a, x.lda, x.n, &x.state->info, x.stream));
+}
+
 template <class T>
 cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
 {
@@ -489,6 +533,7 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
                        (T *)job->b.p + i * job->b.stride,
                        job->b.ld,
                        (T *)(work + at.reversed),
+                       (T *)(work + at.inverse),
                        work + at.blas,
                        work + at.beside,
                        cudaSuccess};
@@ -500,6 +545,8 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
             factor_cholesky(x);
         if (has_solve(job))
             solve(x);
+        if (job->routine == BL_POTRI)
+            invert(x);
         write_info<<<1, 1, 0, stream>>>(x.state, hands_back(job), info, job->int_size);
         x.then(cudaGetLastError());
         error = x.error;
@@ -528,6 +575,8 @@ bool takes(const struct bl_job *job, const Card &card)
         return job->trans == 'N' && job->nrhs > 0;
     case BL_GESV:
         return job->nrhs > 0;
+    case BL_POTRI:
+        return true;
     case BL_POTRF:
         return fits(job, card);
     case BL_POTRS:

@@ -33,13 +33,32 @@ BL_HD T *element(bool upper, T *a, int64_t lda, int64_t i, int64_t k)
     return upper ? a + k + i * lda : a + i + k * lda;
 }
 
+/* Zero, or in the range of quick_quotient(). On the device by the exponent: comparisons
+ * of numbers would take the arithmetic's time. */
+BL_HD bool is_plain(float x)
+{
+    const float size = fabsf(x);
+    return (x == 0) | ((size >= Quick<float>::LEAST) & (size <= Quick<float>::MOST));
+}
+
+BL_HD bool is_plain(double x)
+{
+#ifdef __CUDA_ARCH__
+    const unsigned high = unsigned(__double2hiint(x)) & 0x7fffffffu;
+    return (high - ((1023u - 400u) << 20) < (800u << 20)) |
+           ((high | unsigned(__double2loint(x))) == 0);
+#else
+    const double size = fabs(x);
+    return (x == 0) | ((size >= Quick<double>::LEAST) & (size <= Quick<double>::MOST));
+#endif
+}
+
 /* x over a positive real number as netlib divides by the conjugate of a complex one, and
  * whether the quotient could be had by its reciprocal. */
 template <class R>
 BL_HD R over(R x, R length, R inverse, bool &fine)
 {
-    const R size = fabs(x);
-    fine &= (x == 0) | ((size >= Quick<R>::LEAST) & (size <= Quick<R>::MOST));
+    fine &= is_plain(x);
     return quick_quotient(x, length, inverse);
 }
 
@@ -80,13 +99,12 @@ struct CholeskyPanel {
     static constexpr int NONE = NB; /* no pivot has failed */
 
     /* Of the diagonal block v(i, k), i >= k, is at k PITCH + i, and for 'U' the sum that
-     * has not been added to it yet at i PITCH + k; those of the diagonal are apart. Rows
-     * beside lie one after the other. */
+     * has not been added to it yet at i PITCH + k; that of the diagonal at k PITCH + NB,
+     * which is otherwise free. Rows beside lie one after the other. */
     struct Memory {
         alignas(16) T block[NB * PITCH];
         alignas(16) T rows[ROWS * PITCH];
         R length[NB], inverse[NB]; /* of the diagonal */
-        R sum[UPPER ? NB : 1];
         int row_of[NB]; /* of the matrix, at a position of the block; -1: none */
         bool writes;    /* this block writes the diagonal block back */
     };
@@ -377,30 +395,75 @@ struct CholeskyPanel {
         }
     };
 
-    /* Element (i, j) less its products with a leaf's columns, of which l has those of row
-     * j, conjugated, and y those of row i. */
-    static BL_HD T less_products(Memory &m, T x, const T (&l)[LEAF], const T (&y)[LEAF],
-                                 int i, int j, const Node &node)
+    static BL_HD int sum_at(int i, int j)
     {
-        if (UPPER && i / LEAF < node.end) {
-            T sum = from_real<T>(0);
-            if (!node.first)
-                sum = i == j ? from_real<T>(m.sum[i]) : m.block[i * PITCH + j];
+        return i == j ? j * PITCH + NB : i * PITCH + j;
+    }
+
+    /* Leaf `to` loses its products with leaf `from`, of which y has rows `lane` and 32 +
+     * lane. c: what becomes of these rows, as far as it has no sum that is still to be
+     * added. All is read before anything is calculated, without branches, and written
+     * by the caller: see put_leaf(). */
+    struct Update {
+        T c[2][LEAF];
+        bool is_sum[2];
+    };
+
+    template <bool BOTH>
+    static BL_HD void subtract(const Memory &m, Update &u, int from, int to, int lane,
+                               const T (&y)[2][LEAF])
+    {
+        const Node node(from, to);
+        const int first = from * LEAF, next = to * LEAF;
+        T l[LEAF][LEAF], x[2][LEAF];
+        BL_UNROLL
+        for (int w = 0; w < LEAF; w++)
             BL_UNROLL
-            for (int k = 0; k < LEAF; k++)
-                sum = sub(sum, mul(l[k], y[k]));
-            if (node.last)
-                return add(x, sum);
-            if (i == j)
-                m.sum[i] = real(sum);
-            else
-                m.block[i * PITCH + j] = sum;
-            return x;
+        for (int k = 0; k < LEAF; k++)
+            l[w][k] = conj(m.block[(first + k) * PITCH + next + w]);
+        BL_UNROLL
+        for (int s = BOTH ? 0 : 1; s < 2; s++) {
+            const int i = lane + 32 * s;
+            const bool within = UPPER && i / LEAF < node.end;
+            u.is_sum[s] = within && !node.last;
+            BL_UNROLL
+            for (int w = 0; w < LEAF; w++) {
+                x[s][w] = m.block[(next + w) * PITCH + i];
+                u.c[s][w] = x[s][w];
+                if (UPPER && within)
+                    u.c[s][w] =
+                        node.first ? from_real<T>(0) : m.block[sum_at(i, next + w)];
+            }
         }
         BL_UNROLL
         for (int k = 0; k < LEAF; k++)
-            x = sub(x, mul(l[k], y[k]));
-        return x;
+            BL_UNROLL
+        for (int s = BOTH ? 0 : 1; s < 2; s++)
+            BL_UNROLL
+        for (int w = 0; w < LEAF; w++)
+            u.c[s][w] = sub(u.c[s][w], mul(l[w][k], y[s][k]));
+        if constexpr (UPPER) {
+            BL_UNROLL
+            for (int s = BOTH ? 0 : 1; s < 2; s++)
+                BL_UNROLL
+            for (int w = 0; w < LEAF; w++)
+                if (node.last && (lane + 32 * s) / LEAF < node.end)
+                    u.c[s][w] = add(x[s][w], u.c[s][w]);
+        }
+    }
+
+    /* The rows up to `end` of it. */
+    template <bool BOTH>
+    static BL_HD void put_leaf(Memory &m, const Update &u, int to, int lane, int end)
+    {
+        BL_UNROLL
+        for (int s = BOTH ? 0 : 1; s < 2; s++)
+            BL_UNROLL
+        for (int w = 0; w < LEAF; w++) {
+            const int i = lane + 32 * s, j = to * LEAF + w;
+            if (i >= j && i < end)
+                m.block[UPPER && u.is_sum[s] ? sum_at(i, j) : j * PITCH + i] = u.c[s][w];
+        }
     }
 
     /* The first pivot that is not positive. */
@@ -425,8 +488,6 @@ struct CholeskyPanel {
             if (fine) {
                 put_rows(m, leaf, first, lane);
                 meet_warp(); /* all have the triangle as it was, too */
-                if (lane == 0)
-                    put_triangle(m, leaf, first);
             } else {
                 BL_UNROLL
                 for (int s = 0; s < 2; s++)
@@ -441,38 +502,28 @@ struct CholeskyPanel {
             }
             if (q < LEAVES - 2)
                 arrive_at(PUBLISHED + q % 2, 32 + HELPERS);
+            if (fine && lane == 0)
+                put_triangle(m, leaf, first);
             if (next % STRIP == 0)
                 arrive_at(STRIP_DONE + first / STRIP, 32 + SOLVERS);
             if (next == NB)
                 break;
             if (q > 0)
                 meet_at(UPDATED + (q - 1) % 2, 32 + HELPERS);
-            const Node node(q, q + 1);
-            T c[2][LEAF];
-            BL_UNROLL
-            for (int w = 0; w < LEAF; w++) {
-                const int j = next + w;
-                T l[LEAF];
-                BL_UNROLL
-                for (int k = 0; k < LEAF; k++)
-                    l[k] = conj(m.block[(first + k) * PITCH + j]);
-                BL_UNROLL
-                for (int s = 0; s < 2; s++) {
-                    const int i = lane + 32 * s;
-                    c[s][w] = from_real<T>(0);
-                    if (i >= j)
-                        c[s][w] = less_products(m, m.block[j * PITCH + i], l, leaf.y[s],
-                                                i, j, node);
-                    if (i >= j && i < next + LEAF)
-                        m.block[j * PITCH + i] = c[s][w];
-                }
+            Update u;
+            if (next < 32) {
+                subtract<true>(m, u, q, q + 1, lane, leaf.y);
+                put_leaf<true>(m, u, q + 1, lane, next + LEAF);
+            } else {
+                subtract<false>(m, u, q, q + 1, lane, leaf.y);
+                put_leaf<false>(m, u, q + 1, lane, next + LEAF);
             }
             meet_warp();
             BL_UNROLL
-            for (int s = 0; s < 2; s++)
-                BL_UNROLL
-            for (int w = 0; w < LEAF; w++)
-                leaf.y[s][w] = c[s][w];
+            for (int w = 0; w < LEAF; w++) {
+                leaf.y[0][w] = next < 32 ? u.c[0][w] : from_real<T>(0);
+                leaf.y[1][w] = u.c[1][w];
+            }
             get_triangle(m, leaf, next);
         }
         return bad;
@@ -492,19 +543,15 @@ struct CholeskyPanel {
                 BL_UNROLL
             for (int k = 0; k < LEAF; k++)
                 y[s][k] = m.block[(first + k) * PITCH + lane + 32 * s];
-            BL_UNROLL_BY_TWO
-            for (int j = first + 2 * LEAF + helper; j < NB; j += HELPERS / 32) {
-                const Node node(q, j / LEAF);
-                T l[LEAF];
-                BL_UNROLL
-                for (int k = 0; k < LEAF; k++)
-                    l[k] = conj(m.block[(first + k) * PITCH + j]);
-                BL_UNROLL
-                for (int s = 0; s < 2; s++) {
-                    const int i = lane + 32 * s;
-                    T &x = m.block[j * PITCH + i];
-                    if (i >= j)
-                        x = less_products(m, x, l, y[s], i, j, node);
+            BL_ROLLED
+            for (int to = q + 2 + helper; to < LEAVES; to += HELPERS / 32) {
+                Update u;
+                if (to < LEAVES / 2) {
+                    subtract<true>(m, u, q, to, lane, y);
+                    put_leaf<true>(m, u, to, lane, NB);
+                } else {
+                    subtract<false>(m, u, q, to, lane, y);
+                    put_leaf<false>(m, u, to, lane, NB);
                 }
             }
             arrive_at(UPDATED + q % 2, 32 + HELPERS);

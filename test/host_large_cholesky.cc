@@ -64,17 +64,6 @@ void factor(Case<T> &c)
     c.info = int(info);
 }
 
-/* After INFO = k only the leading minor is meant: what lies beyond, in the triangle, is
- * made equal. */
-template <class T>
-void forget_beyond(Case<T> &c, bool upper)
-{
-    for (int j = 0; j < c.n; j++)
-        for (int i = 0; i < c.n; i++)
-            if (c.info0 > 0 && std::max(i, j) >= c.info0 - 1 && (upper ? i <= j : i >= j))
-                c.a[i + size_t(j) * c.lda] = c.a0[i + size_t(j) * c.lda];
-}
-
 template <class T>
 void test(int repeats)
 {
