@@ -23,21 +23,26 @@ __global__ void __launch_bounds__(CholeskyPanel<T, UPPER>::THREADS)
     typename Panel::Memory &m = *(typename Panel::Memory *)memory;
     const int thread = threadIdx.x;
     const int64_t first = int64_t(blockIdx.x) * Panel::ROWS;
-    if (*d.info != 0)
-        return;
-    Panel::place_rows(m, d.n, thread);
-    __syncthreads();
+    const bool failed = *d.info != 0;
+    if (d.n < NB) {
+        Panel::place_rows(m, d.n, thread);
+        __syncthreads();
+    }
     Panel::fetch_all(m, d, first, thread);
+    if (failed)
+        return;
     __syncthreads();
-    if (thread == 0) {
+    if (thread == Panel::THREADS - 1) { /* not the leader, who has no time */
         m.writes = atomicAdd(d.arrived, 1) == gridDim.x - 1;
         if (m.writes)
             *d.arrived = 0;
     }
     __syncwarp();
-    Panel::factor(m, d, thread);
+    Panel::factor(m, thread);
     __syncthreads();
     Panel::put_all(m, d, first, thread);
+    if (thread == 0)
+        Panel::put_info(m, d);
 }
 
 template <class T, bool UPPER>

@@ -105,7 +105,8 @@ struct CholeskyPanel {
         alignas(16) T block[NB * PITCH];
         alignas(16) T rows[ROWS * PITCH];
         R length[NB], inverse[NB]; /* of the diagonal */
-        int row_of[NB]; /* of the matrix, at a position of the block; -1: none */
+        int row_of[NB]; /* where n < NB: at a position of the block; -1: none */
+        int bad;        /* the first pivot that is not positive */
         bool writes;    /* this block writes the diagonal block back */
     };
 
@@ -182,12 +183,17 @@ struct CholeskyPanel {
         if (thread >= NB)
             return;
         int before = 0;
-        for (int p = 0; UPPER && n < NB && p < thread; p++)
+        for (int p = 0; UPPER && p < thread; p++)
             before += reached(n, p);
-        if (!UPPER || n == NB)
+        if (!UPPER)
             m.row_of[thread] = thread < n ? thread : -1;
         else
             m.row_of[thread] = reached(n, thread) ? before : -1;
+    }
+
+    static BL_HD int row_at(const Memory &m, int n, int position)
+    {
+        return n == NB ? position : m.row_of[position];
     }
 
     static BL_HD T fetched(const LargeDiagonal<T> &d, int64_t i, int64_t k)
@@ -207,7 +213,7 @@ struct CholeskyPanel {
             const int i = UPPER ? e / NB : e % NB, k = UPPER ? e % NB : e / NB;
             if (i < k)
                 continue;
-            const int row = m.row_of[i], column = m.row_of[k];
+            const int row = row_at(m, d.n, i), column = row_at(m, d.n, k);
             T x = from_real<T>(i == k ? 1 : 0);
             if (row >= 0 && column >= 0)
                 x = fetched(d, row, column);
@@ -236,9 +242,11 @@ struct CholeskyPanel {
         for (int q = 0; q < NB * NB / THREADS && m.writes; q++) {
             const int e = q * THREADS + thread;
             const int i = UPPER ? e / NB : e % NB, k = UPPER ? e % NB : e / NB;
-            if (i >= k && m.row_of[i] >= 0 && m.row_of[k] >= 0)
-                *element(UPPER, d.a, d.lda, m.row_of[i], m.row_of[k]) =
-                    m.block[k * PITCH + i];
+            if (i < k)
+                continue;
+            const int row = row_at(m, d.n, i), column = row_at(m, d.n, k);
+            if (row >= 0 && column >= 0)
+                *element(UPPER, d.a, d.lda, row, column) = m.block[k * PITCH + i];
         }
     }
 
@@ -609,20 +617,26 @@ struct CholeskyPanel {
             solve_strip(m, own, strip, solver % 32);
     }
 
-    /* All threads of block `number`. Before the first fetch place_rows() and a meeting;
-     * `writes` is set after the block has been fetched. */
-    static BL_HD void factor(Memory &m, const LargeDiagonal<T> &d, int thread)
+    /* All threads; before it fetch_all(), before that place_rows() where n < NB, and
+     * meetings between them; after it a meeting, put_all() and INFO. */
+    static BL_HD void factor(Memory &m, int thread)
     {
         const int lane = thread % 32;
         if (thread < 32) {
             const int bad = lead(m, lane);
-            if (lane == 0 && bad < NONE && m.writes)
-                *d.info = d.base + m.row_of[bad] + 1;
+            if (lane == 0)
+                m.bad = bad;
         } else if (thread < 32 + HELPERS) {
             help(m, thread / 32 - 1, lane);
         } else {
             solve(m, thread - 32 - HELPERS);
         }
+    }
+
+    static BL_HD void put_info(const Memory &m, const LargeDiagonal<T> &d)
+    {
+        if (m.writes && m.bad < NONE)
+            *d.info = d.base + row_at(m, d.n, m.bad) + 1;
     }
 };
 

@@ -18,21 +18,25 @@ struct Tiles;
 template <>
 struct Tiles<float> {
     using Big = Tile<128, 128, 8, 8, 4, 8, 3>;
+    using Middle = Tile<64, 64, 8, 4, 4, 8, 3>;
     using Small = Tile<32, 32, 4, 2, 4, 16, 4>;
 };
 template <>
 struct Tiles<double> {
     using Big = Tile<128, 64, 8, 8, 1, 8, 3>;
+    using Middle = Tile<64, 64, 8, 4, 1, 8, 3>;
     using Small = Tile<32, 32, 4, 2, 1, 16, 4>;
 };
 template <>
 struct Tiles<Complex<float>> {
     using Big = Tile<64, 64, 8, 4, 2, 8, 3>;
+    using Middle = Big;
     using Small = Tile<32, 32, 4, 2, 1, 16, 4>;
 };
 template <>
 struct Tiles<Complex<double>> {
     using Big = Tile<64, 64, 4, 4, 1, 8, 2>;
+    using Middle = Big;
     using Small = Tile<32, 32, 2, 2, 1, 8, 4>;
 };
 
@@ -107,7 +111,12 @@ cudaError_t large_update(const LargeUpdate<T> &u, const Card &card, cudaStream_t
     if constexpr (HAS_FRAGMENTS<T>)
         if (u.fused && card.capability >= 90)
             return update_by_fragments(u, card, stream);
-    if (tiles_of<Big>(u.m, u.n) >= card.processors)
+    using Middle = typename Tiles<T>::Middle;
+    const int share = u.part == WHOLE ? 1 : 2; /* of its tiles a triangle has a half */
+    if (u.part != WHOLE && tiles_of<Big>(u.m, u.n) < 6 * card.processors &&
+        tiles_of<Middle>(u.m, u.n) >= card.processors)
+        return launch<T, Middle>(u, stream);
+    if (tiles_of<Big>(u.m, u.n) >= share * card.processors)
         return launch<T, Big>(u, stream);
     return launch<T, typename Tiles<T>::Small>(u, stream);
 }

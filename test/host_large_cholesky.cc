@@ -41,14 +41,17 @@ void factor(Case<T> &c)
             memset((void *)memory.get(), 0xff, sizeof *memory);
             host_warp::run(Panel::THREADS, [&](int thread) {
                 typename Panel::Memory &m = *memory;
-                Panel::place_rows(m, d.n, thread);
+                if (d.n < NB)
+                    Panel::place_rows(m, d.n, thread);
                 Panel::meet_block();
                 Panel::fetch_all(m, d, b * Panel::ROWS, thread);
                 Panel::meet_block();
                 m.writes = b == blocks - 1;
-                Panel::factor(m, d, thread);
+                Panel::factor(m, thread);
                 Panel::meet_block();
                 Panel::put_all(m, d, b * Panel::ROWS, thread);
+                if (thread == 0)
+                    Panel::put_info(m, d);
             });
         }
         auto v = [&](int64_t i, int64_t k) {
