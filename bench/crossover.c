@@ -6,11 +6,13 @@
  *
  * A routine is dgetrf, or getrf for all precisions; none stands for all. Square calls
  * with n right-hand sides, as tune.def defines a threshold, with 64-bit integers, which
- * any LAPACK can serve. The engine is started before the first measurement. Medians of 3,
- * after one call that is not timed; of calls of over 0.2 s there is one, and a side that
- * takes over 1 s is not measured further. The row keeps src/tune.def's thresholds over
- * the other kind of LAPACK (a reference one or not), those of precisions that were not
- * asked for, and those that were not reached: there the GPU was never ahead.
+ * any LAPACK can serve. First all sizes on the GPU, after a rest: OpenBLAS's threads spin
+ * for a tenth of a second after each of its calls, on all CPUs. The engine is started
+ * before the first measurement. Medians of 3, after one call that is not timed; of calls
+ * of over 0.2 s there is one, and a side that takes over 1 s is not measured further. The
+ * row keeps src/tune.def's thresholds over the other kind of LAPACK (a reference one or
+ * not), those of precisions that were not asked for, and those that were not reached:
+ * there the GPU was never ahead.
  */
 #include <math.h>
 #include <stdio.h>
@@ -160,6 +162,17 @@ static void allocate(struct call *c)
     }
 }
 
+/* Ready for calls of order n. */
+static void prepare(struct call *c, int n)
+{
+    c->n = n;
+    c->bytes =
+        (size_t)(c->n * c->n) * bl_element((enum bl_precision)(c->id % BL_PRECISIONS));
+    c->lwork = 64 * c->n;
+    fill(c, c->a0, true);
+    fill(c, c->b0, false);
+}
+
 static double crossover(struct call c)
 {
     enum bl_routine_id r = (enum bl_routine_id)(c.id / BL_PRECISIONS);
@@ -167,34 +180,38 @@ static double crossover(struct call c)
     unsigned first = r == BL_GETRS || r == BL_GETRI   ? bl_id(BL_GETRF, p)
                      : r == BL_POTRS || r == BL_POTRI ? bl_id(BL_POTRF, p)
                                                       : c.id;
-    double before = 0, before_n = 0, cross = 0;
-    for (const int *n = sizes; *n && *n <= largest; n++) {
-        c.n = *n;
-        c.bytes = (size_t)(c.n * c.n) * bl_element(p);
-        c.lwork = 64 * c.n;
-        fill(&c, c.a0, true);
-        fill(&c, c.b0, false);
+    double before = 0, before_n = 0, cross = 0, gpu[sizeof sizes / sizeof *sizes];
+    static const struct timespec rest = {0, 150000000};
+    int count = 0;
+    nanosleep(&rest, NULL);
+    for (int i = 0; sizes[i] && sizes[i] <= largest; i++) {
+        prepare(&c, sizes[i]);
         measure(&c, BATCHLAPACK_MODE_GPU, first, 1);
-        double gpu = measure(&c, BATCHLAPACK_MODE_GPU, first, 3);
+        gpu[count++] = measure(&c, BATCHLAPACK_MODE_GPU, first, 3);
+        if (gpu[i] > TOO_LONG)
+            break;
+    }
+    for (int i = 0; i < count; i++) {
+        prepare(&c, sizes[i]);
         measure(&c, BATCHLAPACK_MODE_CPU, first, 1);
         double cpu = measure(&c, BATCHLAPACK_MODE_CPU, first, 3);
         double flops = flops_of(&c);
         printf("%c%-6s %6d  CPU %10.3f ms %8.1f GFLOP/s  GPU %10.3f ms %8.1f GFLOP/s  "
                "%7.2f\n",
-               bl_prefix(c.id), bl_row(c.id)->name, *n, cpu * 1e3, flops / cpu * 1e-9,
-               gpu * 1e3, flops / gpu * 1e-9, cpu / gpu);
+               bl_prefix(c.id), bl_row(c.id)->name, sizes[i], cpu * 1e3,
+               flops / cpu * 1e-9, gpu[i] * 1e3, flops / gpu[i] * 1e-9, cpu / gpu[i]);
         fflush(stdout);
-        double ratio = log(cpu / gpu);
+        double ratio = log(cpu / gpu[i]);
         /* The last crossing counts: from there on the GPU stays ahead. */
         if (ratio > 0 && before <= 0)
             cross = before_n == 0
-                        ? *n
-                        : before_n * pow(*n / before_n, -before / (ratio - before));
+                        ? sizes[i]
+                        : before_n * pow(sizes[i] / before_n, -before / (ratio - before));
         if (ratio <= 0)
             cross = 0;
         before = ratio;
-        before_n = *n;
-        if (cpu > TOO_LONG || gpu > TOO_LONG)
+        before_n = sizes[i];
+        if (cpu > TOO_LONG)
             break;
     }
     return cross;

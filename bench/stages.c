@@ -1,7 +1,7 @@
 /* Where does the time of host data go? The pipeline's own stages, call by call.
  *
  *     bench/stages [megabytes [n [calls]]]              (1024, 32, 10)
- *     bench/stages single n ...
+ *     bench/stages [megabytes n calls] single n ...
  *
  * A strided dgetrf batch of so many megabytes of pageable memory goes through the
  * pipeline some ten times, over an engine whose functions are the real one's with a clock
@@ -423,8 +423,13 @@ int main(int argc, char **argv)
     timed.copy_out = copy_out;
     timed.run = run;
     timed.wait = wait;
-    if (argc > 1 && strcmp(argv[1], "single") == 0)
-        return singles(argc - 2, argv + 2);
-    say_machine();
-    return batches(argc, argv);
+    int numbers = 1;
+    while (numbers < argc && strcmp(argv[numbers], "single") != 0)
+        numbers++;
+    if (numbers > 1 || argc == 1) {
+        say_machine();
+        if (batches(numbers, argv) != 0)
+            return 1;
+    }
+    return numbers < argc ? singles(argc - numbers - 1, argv + numbers + 1) : 0;
 }
