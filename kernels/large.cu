@@ -54,6 +54,13 @@ bool is_fast(const struct bl_job *job)
     return job->arithmetic == BL_FAST && job->precision == BL_D;
 }
 
+/* Whether NaN and infinities need another order of operations, and can have it. */
+bool hands_back(const struct bl_job *job)
+{
+    return job->redo && job->arithmetic == BL_EXACT && has_lu(job) &&
+           (job->precision == BL_C || job->precision == BL_Z);
+}
+
 /* netlib's order for 'U' adds up products apart from the element. */
 bool has_sums(const struct bl_job *job)
 {
@@ -89,12 +96,16 @@ Layout layout_of(const struct bl_job *job, const Card &card)
     return at;
 }
 
-__global__ void write_info(const State *state, void *info, int int_size)
+/* A product in netlib begins with -1 times a complex number, which makes a NaN of an
+ * infinity's other part; in a triangular solve it does not. Which of them an element
+ * takes when is netlib's recursion, which is not followed here: `redo`. */
+__global__ void write_info(const State *state, bool redo, void *info, int int_size)
 {
+    const int64_t value = redo && state->odd ? BL_INFO_REDO : state->info;
     if (int_size == 4)
-        *(int32_t *)info = int32_t(state->info);
+        *(int32_t *)info = int32_t(value);
     else
-        *(int64_t *)info = state->info;
+        *(int64_t *)info = value;
 }
 
 /* One matrix in work, and the first error so far. */
@@ -187,6 +198,7 @@ void apply_block(Matrix<T> &x, int64_t j, int64_t next, int64_t left, int64_t ri
         step.left_end = j;
         step.right = next;
         step.right_end = right;
+        step.odd = &x.state->odd;
         if (i > j)
             step.l = nullptr;
         x.then(large_step(step, x.stream));
@@ -387,7 +399,7 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
             factor_cholesky(x);
         if (has_solve(job))
             solve(x);
-        write_info<<<1, 1, 0, stream>>>(x.state, info, job->int_size);
+        write_info<<<1, 1, 0, stream>>>(x.state, hands_back(job), info, job->int_size);
         x.then(cudaGetLastError());
         error = x.error;
     }

@@ -58,6 +58,7 @@ struct LargeStep {
     int64_t ldb;
     int64_t left, left_end, right, right_end;
     const int64_t *unless = nullptr;
+    int *odd = nullptr; /* set to 1 where a solution is not finite, for complex T */
 };
 
 template <class T>

@@ -103,15 +103,6 @@ __device__ __forceinline__ T choose(bool yes, T x, T y)
 }
 
 template <class T>
-__device__ __forceinline__ bool is_finite(T x)
-{
-    if constexpr (Traits<T>::complex)
-        return fabs(x.re) < Real<T>(INFINITY) && fabs(x.im) < Real<T>(INFINITY);
-    else
-        return fabs(x) < T(INFINITY);
-}
-
-template <class T>
 __device__ __forceinline__ void put_anywhere(T *p, T x)
 {
     if (is_whole(p))

@@ -99,6 +99,7 @@ __global__ void __launch_bounds__(STEP_THREADS) take_step(const LargeStep<T> s)
         if (i < w && inside && moves.place[i] >= 0)
             column[moves.place[i]] = displaced[r];
     }
+    bool finite = true;
     if (solves)
         solve_columns<W, PLAIN, IN_BLOCK>(w, true, element_of_l, chunks, x);
     BL_UNROLL
@@ -106,7 +107,10 @@ __global__ void __launch_bounds__(STEP_THREADS) take_step(const LargeStep<T> s)
         const int i = lane + STEP_LANES * r;
         if (i < w && inside && (solves || moves.source[i] != i))
             column[i] = x[r];
+        finite = finite && is_finite(x[r]);
     }
+    if (Traits<T>::complex && s.odd && inside && !finite)
+        *s.odd = 1;
 }
 
 } // namespace bl

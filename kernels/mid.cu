@@ -100,18 +100,16 @@ void launch_blocked(const struct bl_job *job, MidArguments *g, Launcher &launche
     g->moves = (Moves *)job->work;
     for (int first = 0; first < order; first += WIDTH) {
         g->first = first;
-        const MidKernel *chip =
-            on_chip(job->precision, m - first,
-                    order - first < WIDTH ? order - first : WIDTH, launcher.card);
-        if (job->items) /* of which another may be wider there */
-            chip = on_chip(job->precision, m - first, WIDTH, launcher.card);
+        /* Of items another may be wider there. */
+        const int width = job->items || order - first > WIDTH ? WIDTH : order - first;
+        const MidKernel *chip = on_chip(job->precision, m - first, width, launcher.card);
         void *parameters[] = {g, &first, &g->moves};
         int i = 0;
         while (m - first > k->panel[i].rows)
             i++;
         if (chip)
             launcher.start(chip->kernel, job->batch, chip->threads,
-                           chip->shared_bytes(m - first, WIDTH), parameters);
+                           chip->shared_bytes(m - first, width), parameters);
         else
             launcher.start(k->panel[i].kernel, job->batch, k->panel[i].threads,
                            k->panel_bytes, parameters);

@@ -43,18 +43,6 @@ static BL_CALL int lu_split(int m, int n, int k, int j)
     }
 }
 
-template <class R>
-BL_HD bool is_finite(R x)
-{
-    return fabs(x) <= (sizeof(R) == 4 ? R(0x1.fffffep127) : R(0x1.fffffffffffffp1023));
-}
-
-template <class R>
-BL_HD bool is_finite(Complex<R> x)
-{
-    return is_finite(x.re) && is_finite(x.im);
-}
-
 /* xGEMM forms -1 times a complex u first, which makes both parts NaN where one is not
  * finite. The fast kernels do not: put it right in column j, where it has been updated
  * with columns before `done`, in the first `rows` rows. They must be where they will

@@ -21,6 +21,7 @@
 #    define BL_HD inline
 #    define BL_CALL inline
 #    define BL_UNROLL
+#    define BL_UNROLL_BY_TWO
 #endif
 
 namespace bl
@@ -193,6 +194,18 @@ BL_HD T negative(T x)
         return {-x.re, -x.im};
     else
         return -x;
+}
+
+template <class R>
+BL_HD bool is_finite(R x)
+{
+    return fabs(x) <= (sizeof(R) == 4 ? R(0x1.fffffep127) : R(0x1.fffffffffffffp1023));
+}
+
+template <class R>
+BL_HD bool is_finite(Complex<R> x)
+{
+    return is_finite(x.re) && is_finite(x.im);
 }
 
 template <class T>

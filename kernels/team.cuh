@@ -78,6 +78,8 @@ struct Team {
     {
 #ifdef __CUDACC__
         __syncthreads();
+#elif defined BL_HOST_BLOCK /* test/host_block.h */
+        host_warp::meet_block();
 #endif
     }
 
@@ -85,6 +87,8 @@ struct Team {
     {
 #ifdef __CUDACC__
         __syncwarp();
+#elif defined BL_HOST_BLOCK
+        host_warp::meet_warp();
 #endif
     }
 

@@ -2,209 +2,29 @@
  *
  * Called by the kernels of tiny_potrf.cu and tiny_posv.cu, which own the launch, and by
  * test/host_tiny_cholesky.cc, where a warp is 32 fibers. A group of G lanes of a warp
- * works on a matrix. A lane owns the rows t, t + G, ... of L (the columns of U) in
- * registers; the triangle lies packed in shared memory, L(i,k) or U(k,i) at i (i + 1) / 2
- * + k, where the input waits, finished columns of L are read by all and the result is
- * collected. Nothing may be read or written in global memory outside the triangle, nor
- * depend on what the other groups of the warp hold. Netlib's bits depend on the order of
- * every operation.
+ * works on a matrix; the triangle lies packed in shared memory, L(i,k) or U(k,i) at
+ * i (i + 1) / 2 + k, where the input waits and its factor takes its place. A lane owns
+ * the rows t, t + G, ... of L (columns of U). Four columns are finished at a time, and
+ * all that they get from those before is subtracted in registers by loops, so that the
+ * code stays in the instruction cache. Nothing may be read or written in global memory
+ * outside the triangle, nor depend on what the other groups of the warp hold. Netlib's
+ * bits depend on the order of every operation.
  */
 #ifndef BL_TINY_CHOLESKY_CUH
 #define BL_TINY_CHOLESKY_CUH
 
-#include <float.h>
-#include "team.cuh"
-
-#ifdef __CUDACC__
-#    define BL_UNROLL_BY_FOUR _Pragma("unroll 4")
-#    define BL_ROLLED _Pragma("unroll 1")
-#else
-#    define BL_ROLLED
-#    define BL_UNROLL_BY_FOUR
-#endif
+#include "tiny_pieces.cuh"
 
 namespace bl
 {
 
-/* ---- pieces ---- */
-
-/* A number in one access, complex or not. */
-template <class T>
-struct alignas(sizeof(T)) Cell {
-    T x;
-};
-
-/* Where an address allows. Written out for the device: as a structure, what many of them
- * are loaded into would not stay in registers. */
-template <bool WHOLE, class R>
-BL_HD R read(const R *p)
-{
-    return *p;
-}
-
-template <bool WHOLE, class R>
-BL_HD Complex<R> read(const Complex<R> *p)
-{
-#ifdef __CUDACC__
-    if constexpr (WHOLE && sizeof(R) == 4) {
-        float2 v = *(const float2 *)p;
-        return {v.x, v.y};
-    } else if constexpr (WHOLE) {
-        double2 v = *(const double2 *)p;
-        return {v.x, v.y};
-    }
-#endif
-    return {p->re, p->im};
-}
-
-/* An array of structures would not stay in registers either. */
-template <class R>
-BL_HD void to_parts(R x, R (&p)[1])
-{
-    p[0] = x;
-}
-
-template <class R>
-BL_HD void to_parts(Complex<R> x, R (&p)[2])
-{
-    p[0] = x.re;
-    p[1] = x.im;
-}
-
-template <class T>
-BL_HD T from_parts(const Real<T> *p)
-{
-    if constexpr (Traits<T>::complex)
-        return {p[0], p[1]};
-    else
-        return p[0];
-}
-
-/* f(B), ..., f(E - 1), where the number is a constant expression. The compiler unrolls
- * nests of loops too late to keep arrays in registers. */
-template <int I>
-struct Index {
-    BL_HD constexpr int operator()() const
-    {
-        return I;
-    }
-};
-
-template <int B, int E, class F>
-BL_HD void each(const F &f)
-{
-    if constexpr (B < E) {
-        f(Index<B>());
-        each<B + 1, E>(f);
-    }
-}
-
-/* How many bits are set. */
-BL_HD int count_bits(unsigned x)
-{
-#ifdef __CUDACC__
-    return __popc(x);
-#else
-    return __builtin_popcount(x);
-#endif
-}
-
-BL_HD float inverse_of(float x)
-{
-#ifdef __CUDA_ARCH__
-    return __frcp_rn(x);
-#else
-    return 1 / x;
-#endif
-}
-
-BL_HD double inverse_of(double x)
-{
-#ifdef __CUDA_ARCH__
-    return __drcp_rn(x);
-#else
-    return 1 / x;
-#endif
-}
-
-/* c + a b, rounded once on the device: where bits are not promised. */
-template <class R>
-BL_HD R fused(R a, R b, R c)
-{
-    return fma(a, b, c);
-}
-
-template <class R>
-BL_HD Complex<R> fused(Complex<R> a, Complex<R> b, Complex<R> c)
-{
-    return {fma(-a.im, b.im, fma(a.re, b.re, c.re)),
-            fma(a.im, b.re, fma(a.re, b.im, c.im))};
-}
-
-BL_HD bool is_finite(float x)
-{
-    return fabsf(x) <= FLT_MAX;
-}
-
-BL_HD bool is_finite(double x)
-{
-    return fabs(x) <= DBL_MAX;
-}
-
-/* A divisor, and Smith's rule as far as it depends on nothing else: complex ones become
- * {ratio, den}, and `steep` says which part was the larger. */
-template <class R>
-BL_HD R prepared(R x, bool &steep)
-{
-    steep = false;
-    return x;
-}
-
-template <class R>
-BL_HD Complex<R> prepared(Complex<R> y, bool &steep)
-{
-    steep = fabs(y.re) < fabs(y.im);
-    R large = steep ? y.im : y.re, other = steep ? y.re : y.im;
-    R ratio = div(other, large);
-    return {ratio, add(mul(other, ratio), large)};
-}
-
-/* x / y, or x / conj(y), for a prepared y. */
-template <class R>
-BL_HD R quotient(R x, R y, bool, bool)
-{
-    return div(x, y);
-}
-
-template <class R>
-BL_HD Complex<R> quotient(Complex<R> x, Complex<R> y, bool steep, bool conjugate)
-{
-    R ratio = conjugate ? -y.re : y.re, den = conjugate && steep ? -y.im : y.im;
-    R u = steep ? x.im : x.re, v = steep ? x.re : x.im, p = mul(u, ratio);
-    return {div(add(mul(v, ratio), u), den), div(sub(steep ? p : v, steep ? v : p), den)};
-}
-
-/* x / (y + 0i)' as Smith's rule has it. */
-template <class R>
-BL_HD R over_real(R x, R y)
-{
-    return div(x, y);
-}
-
-template <class R>
-BL_HD Complex<R> over_real(Complex<R> x, R y)
-{
-    return quotient(x, Complex<R>{R(0), y}, false, true);
-}
-
-/* ---- one matrix ---- */
-
 /* Lanes that a matrix of order N gets: few enough that not all of them wait for one
- * pivot, so many that its rows fit their registers and that they read whole sectors. */
+ * pivot, so many that its rows fit their registers and that they read whole sectors. Who
+ * solves waits for chains, and has more matrices in a warp. */
 template <class T>
-constexpr int lanes_of(int N)
+constexpr int lanes_of(int N, bool solves)
 {
-    return sizeof(T) == 16 ? (N <= 8 ? 4 : N <= 16 ? 8 : 16) : N <= 16 ? 4 : 8;
+    return N <= 8 ? 4 : sizeof(T) == 16 ? (N <= 16 ? 8 : 16) : N <= 16 && solves ? 4 : 8;
 }
 
 /* N: the order the code is for, n <= N. U is factored in halves whose sums are formed
@@ -222,14 +42,13 @@ struct TinyCholesky {
         GROUPS == 1 ? N * (N + 1) / 2
                     : N * (N + 1) / 2 + (G + 32 - N * (N + 1) / 2 % 32) % 32;
     using R = Real<T>;
-    static constexpr int WORDS = sizeof(T) / sizeof(R);
 
     int t;            /* the lane in its group */
     int group;        /* the group in its warp */
     Cell<T> *packed;  /* the group's triangle */
     unsigned taken;   /* bit p: position p holds a row */
     int info = 0;     /* 1 + the first position where the matrix is not definite */
-    bool odd = false; /* L met NaN or Inf: netlib's result can be another */
+    bool odd = false; /* it met NaN or Inf: netlib's result can be another */
 
     BL_HD TinyCholesky(int lane, Cell<T> *warp_packed)
         : t(lane % G), group(lane / G), packed(warp_packed + lane / G * PITCH)
@@ -321,256 +140,411 @@ struct TinyCholesky {
         }
     }
 
-    /* Memory is read and written with a row a lane, whichever the triangle. */
-    static BL_HD bool inside(bool upper, int i, int j)
+    /* Memory is read and written column by column, a row a lane, whichever the triangle:
+     * f(j, column j in memory, the first slot that has some of it, the first behind). */
+    template <bool UP, class F>
+    BL_HD void columns(int64_t lda, const F &f) const
     {
-        return i < N && (upper ? i <= j : i >= j);
-    }
-    /* No lane of the slot has anything of column j, known beforehand. */
-    static BL_HD constexpr bool outside(bool upper, int s, int j)
-    {
-        return upper ? G * s > j : G * (s + 1) <= j;
+        int64_t place = 0;
+        each<0, SLOTS>([&](auto slot) {
+            constexpr int END = least(N, G * (slot() + 1));
+            constexpr int FROM = UP ? 0 : slot(), TO = UP ? slot() + 1 : SLOTS;
+            BL_UNROLL_BY_TWO
+            for (int j = G * slot(); j < END; j += 2) {
+                /* Only U by halves has columns that are not held among others. */
+                const int64_t next = place + (!UPPER || holds(j) ? lda : 0);
+                f(j, place, next, Index<FROM>(), Index<TO>());
+                place = next + (!UPPER || holds(j + 1) ? lda : 0);
+            }
+        });
     }
 
-    template <bool UP, bool WHOLE>
-    BL_HD void fetch_all(const T *a, int64_t lda)
+    /* The lane's row in slot s, as rows of the matrix count; dense but for U by halves.
+     */
+    BL_HD int row_of(int s) const
     {
-        R x[SLOTS][N][WORDS];
-        int row[SLOTS];
-        BL_UNROLL
-        for (int s = 0; s < SLOTS; s++)
-            row[s] = row_at(position(s) % 32);
-        BL_UNROLL
-        for (int j = 0; j < N; j++) {
-            const T *column = a + row_at(j) * lda;
-            BL_UNROLL
-            for (int s = 0; s < SLOTS; s++) {
-                if (outside(UP, s, j))
-                    continue;
-                int i = position(s);
-                T y = from_real<T>(i == j ? 1 : 0);
-                if (inside(UP, i, j) && holds(i) && holds(j))
-                    y = read<WHOLE>(column + row[s]);
-                to_parts(y, x[s][j]);
-            }
-        }
-        BL_UNROLL
+        return UPPER ? row_at(position(s)) : position(s);
+    }
+
+    /* The same element by element, where complex numbers are not aligned as a whole:
+     * f(their place in memory, their cell, is there such a row and column). */
+    template <bool UP, class F>
+    BL_HD void elements(int64_t lda, const F &f) const
+    {
+        BL_ROLLED
         for (int j = 0; j < N; j++)
-            BL_UNROLL
-        for (int s = 0; s < SLOTS; s++) {
-            int i = position(s);
-            if (!outside(UP, s, j) && inside(UP, i, j))
-                packed[UP ? at(j, i) : at(i, j)].x = from_parts<T>(x[s][j]);
-        }
+            BL_ROLLED
+        for (int i = t; i < N; i += G)
+            if (UP ? i <= j : i >= j)
+                f(row_at(i) + row_at(j) * lda, UP ? at(j, i) : at(i, j),
+                  holds(i) && holds(j));
     }
 
-    template <bool UP, bool WHOLE>
-    BL_HD void put_all(T *a, int64_t lda) const
-    {
-        int row[SLOTS];
-        BL_UNROLL
-        for (int s = 0; s < SLOTS; s++)
-            row[s] = row_at(position(s) % 32);
-        BL_UNROLL
-        for (int j = 0; j < N; j++) {
-            T *column = a + row_at(j) * lda;
-            BL_UNROLL
-            for (int s = 0; s < SLOTS; s++) {
-                int i = position(s);
-                if (outside(UP, s, j) || !inside(UP, i, j) || !holds(i) || !holds(j))
-                    continue;
-                T x = packed[UP ? at(j, i) : at(i, j)].x;
-                T *p = column + row[s];
-                if (WHOLE)
-                    ((Cell<T> *)p)->x = x;
-                else
-                    *p = x;
-            }
-        }
-    }
-
-    static BL_HD bool is_whole(const T *p)
-    {
-        return !Traits<T>::complex || (uintptr_t)p % sizeof(T) == 0;
-    }
-
-    /* The triangle to shared memory. The caller meets, before and after. */
+    /* The triangle to shared memory; what no row and column is held for becomes that of
+     * the unit matrix. The caller meets, before and after. */
     template <bool UP>
     BL_HD void fetch(const T *a, int64_t lda)
     {
-        if (!Traits<T>::complex || is_whole(a))
-            fetch_all<UP, true>(a, lda);
+        if (is_whole(a))
+            columns<UP>(lda, [&](int first, int64_t place, int64_t next, auto b, auto e) {
+                BL_UNROLL
+                for (int j = first; j < first + 2; j++)
+                    BL_UNROLL
+                for (int s = b(); s < e(); s++) {
+                    const int p = position(s);
+                    bring(packed + (UP ? at(j, p) : at(p, j)),
+                          (const Cell<T> *)(a + (j == first ? place : next) + row_of(s)),
+                          (N % G == 0 || p < N) && (UP ? p <= j : p >= j),
+                          holds(p) && holds(j));
+                }
+            });
         else
-            fetch_all<UP, !Traits<T>::complex>(a, lda);
+            elements<UP>(lda, [&](int64_t place, int cell, bool there) {
+                for (int i = 0; i < int(sizeof(T) / sizeof(R)); i++)
+                    bring((R *)(packed + cell) + i, (const R *)(a + place) + i, true,
+                          there);
+            });
+        arrived();
+        BL_UNROLL
+        for (int s = 0; s < SLOTS; s++)
+            if (position(s) < N && !holds(position(s)))
+                packed[at(position(s), position(s))].x = one<T>();
     }
 
     /* And back. The caller has met. */
     template <bool UP>
     BL_HD void put(T *a, int64_t lda) const
     {
-        if (!Traits<T>::complex || is_whole(a))
-            put_all<UP, true>(a, lda);
+        if (is_whole(a))
+            columns<UP>(lda, [&](int first, int64_t place, int64_t next, auto b, auto e) {
+                T x[2][SLOTS];
+                BL_UNROLL
+                for (int j = 0; j < 2; j++)
+                    BL_UNROLL
+                for (int s = b(); s < e(); s++) {
+                    const int p = N % G == 0 || position(s) < N ? position(s) : N - 1;
+                    x[j][s] = packed[UP ? at(first + j, p) : at(p, first + j)].x;
+                }
+                BL_UNROLL
+                for (int j = first; j < first + 2; j++)
+                    BL_UNROLL
+                for (int s = b(); s < e(); s++) {
+                    const int p = position(s);
+                    if ((N % G == 0 || p < N) && (UP ? p <= j : p >= j) && holds(p) &&
+                        holds(j))
+                        send(a + (j == first ? place : next) + row_of(s),
+                             x[j - first][s]);
+                }
+            });
         else
-            put_all<UP, !Traits<T>::complex>(a, lda);
+            elements<UP>(lda, [&](int64_t place, int cell, bool there) {
+                if (there)
+                    a[place] = packed[cell].x;
+            });
     }
 
-    /* ---- factorisation: x[s][k] is L(position(s), k) or U(k, position(s)) ---- */
+    /* ---- factorisation ----
+     * A leaf is what the halves of the tree have come to when they have WIDE positions:
+     * so many columns of L (rows of U) are finished at a time. All they get from those
+     * before is subtracted in registers, where a lane has the leaf's part of its rows
+     * (columns of U), c[s][w] = L(position(s), begin + w); the leaf's own triangle is
+     * factored by every lane for itself. Below, L stands for U' too. */
 
-    using Rows = R[SLOTS][N][WORDS];
+    static constexpr int WIDE = UPPER && N == 24 ? 3 : 4;
+    static constexpr int LEAVES = N / WIDE;
 
-    /* Positions F .. E-1 hold a row. */
-    template <int F, int E>
-    BL_HD bool any() const
+    /* A lane's rows from slot FIRST on, where the leaf's columns begin. */
+    template <int FIRST>
+    struct Leaf {
+        static constexpr int LIVE = SLOTS - FIRST;
+        int begin;
+        const Cell<T> *own[LIVE];
+        const Cell<T> *row[WIDE]; /* the leaf's rows of L */
+        T c[LIVE][WIDE];
+        T d[WIDE][WIDE]; /* its triangle */
+    };
+
+    /* c -= the products with columns k .. k + WIDE - 1, one after the other. */
+    template <int FIRST>
+    static BL_HD void subtract_some(Leaf<FIRST> &leaf, int k)
     {
-        return taken >> F & ((2u << (E - F - 1)) - 1);
-    }
-
-    /* Columns M .. E-1 are this lane's in slot s. */
-    template <int M, int E>
-    BL_HD bool owns(int s) const
-    {
-        int p = position(s);
-        return G * (s + 1) > M && G * s < E && (G * s >= M || p >= M) &&
-               (G * (s + 1) <= E || p < E);
-    }
-
-    /* U, rows and columns M .. E-1: the sum of the products from the left half is formed
-     * from zero, and the element waits. Its negative, rather, so that all products are
-     * subtracted. FRESH: it waits there already. */
-    template <int M, int E, bool FRESH>
-    BL_HD void put_aside(Rows &x)
-    {
-        each<M / G, (E + G - 1) / G>([&](auto slot) {
-            constexpr int s = slot();
-            if (owns<M, E>(s))
-                each<M, least(E, G * (s + 1))>([&](auto row) {
-                    constexpr int i = row();
-                    if (!FRESH && position(s) >= i)
-                        packed[at(position(s), i)].x = from_parts<T>(x[s][i]);
-                    to_parts(from_real<T>(0), x[s][i]);
-                });
-        });
-    }
-
-    template <int M, int E>
-    BL_HD void take_back(Rows &x)
-    {
-        each<M / G, (E + G - 1) / G>([&](auto slot) {
-            constexpr int s = slot();
-            const int p = position(s);
-            if (owns<M, E>(s))
-                each<M, least(E, G * (s + 1))>([&](auto row) {
-                    constexpr int i = row();
-                    if (p < i)
-                        return;
-                    T c = packed[at(p, i)].x, sum = from_parts<T>(x[s][i]);
-                    if (p == i)
-                        to_parts(from_real<T>(add(real(c), real(sum))), x[s][i]);
-                    else
-                        to_parts(add(times_one(c), times_one(sum)), x[s][i]);
-                });
-        });
-    }
-
-    /* What xTRSM begins with, rows F .. M-1, columns M .. E-1. */
-    template <int F, int M, int E>
-    BL_HD void begin_solve(Rows &x)
-    {
-        each<M / G, (E + G - 1) / G>([&](auto slot) {
-            constexpr int s = slot();
-            if (owns<M, E>(s))
-                each<F, M>([&](auto row) {
-                    constexpr int i = row();
-                    to_parts(times_one(from_parts<T>(x[s][i])), x[s][i]);
-                });
-        });
-    }
-
-    /* Column K of L (row K of U), and what it takes from all that follow. */
-    template <int K>
-    BL_HD void step(Rows &x)
-    {
-        constexpr int OWN = K / G;
-        R d = from_lane(x[OWN][K][0], group * G + K % G);
-        /* A free position changes nothing: all that it multiplies is zero. */
-        const bool held = holds(K) && info == 0, good = held && d > 0;
-        if (held && !(UPPER ? good : good && is_finite(d))) {
-            info = K + 1;
-            odd = !UPPER && !is_finite(d);
-        }
-        const R r = root(d), inverse = UPPER || !good ? R(0) : inverse_of(r);
         BL_UNROLL
-        for (int s = OWN; s < SLOTS; s++) {
-            const int p = position(s);
-            T v = from_parts<T>(x[s][K]);
-            if (!UPPER)
-                v = mul(from_real<T>(inverse), v);
-            else if (good)
-                v = over_real(v, r);
-            else
-                v = from_real<T>(0);
-            if (s == OWN && p == K)
-                v = from_real<T>(good ? r : d);
-            to_parts(v, x[s][K]);
-            if ((s > OWN || p >= K) && (G * (s + 1) <= N || p < N))
-                packed[at(p, K)].x = v;
-        }
-        meet();
-        /* For each column the slots from its own on: written for constant bounds. */
-        BL_UNROLL
-        for (int j = K + 1; j < N; j++) {
-            const T l = conj(packed[at(j, K)].x);
+        for (int i = 0; i < WIDE; i++) {
+            T x[Leaf<FIRST>::LIVE];
             BL_UNROLL
-            for (int s = OWN; s < SLOTS; s++)
-                if (s >= j / G)
-                    to_parts(sub(from_parts<T>(x[s][j]), mul(l, from_parts<T>(x[s][K]))),
-                             x[s][j]);
-        }
-    }
-
-    /* Rows and columns F .. E-1, by halves as xPOTRF2. */
-    template <int F, int E>
-    BL_HD void node(Rows &x)
-    {
-        if constexpr (E - F == 1) {
-            if (anywhere(holds(F)))
-                step<F>(x);
-        } else {
-            constexpr int M = F + (E - F) / 2;
-            const bool halves = UPPER && any<F, M>();
-            if constexpr (UPPER) {
-                if (Traits<T>::complex && halves)
-                    begin_solve<F, M, E>(x);
-                if (halves)
-                    put_aside<M, E, F == 0>(x);
+            for (int s = 0; s < leaf.LIVE; s++)
+                x[s] = leaf.own[s][k + i].x;
+            BL_UNROLL
+            for (int w = 0; w < WIDE; w++) {
+                const T l = conj(leaf.row[w][k + i].x);
+                BL_UNROLL
+                for (int s = 0; s < leaf.LIVE; s++)
+                    leaf.c[s][w] = sub(leaf.c[s][w], mul(l, x[s]));
             }
-            node<F, M>(x);
-            if constexpr (UPPER)
-                if (halves)
-                    take_back<M, E>(x);
-            node<M, E>(x);
         }
     }
 
-    /* The triangle in shared memory becomes its factor. After a position that is not
-     * definite nothing changes any more. Meets before its end: the caller may read. */
+    /* With columns from .. to - 1. Few products wait for shared memory together with
+     * those that follow. */
+    template <int FIRST>
+    static BL_HD void subtract(Leaf<FIRST> &leaf, int from, int to)
+    {
+        if constexpr (Leaf<FIRST>::LIVE * sizeof(T) <= 16) {
+            BL_UNROLL_BY_TWO
+            for (int k = from; k < to; k += WIDE)
+                subtract_some(leaf, k);
+        } else {
+            BL_ROLLED
+            for (int k = from; k < to; k += WIDE)
+                subtract_some(leaf, k);
+        }
+    }
+
+    /* The same for U, from the first column to the leaf's. What a left half gives to the
+     * right half is a sum of its own, from zero, for the elements within the node; those
+     * beyond it are part of a solution and take product after product. */
+    template <int FIRST>
+    BL_HD void subtract_by_halves(Leaf<FIRST> &leaf) const
+    {
+        int from = 0;
+        BL_ROLLED
+        for (int half = N / 2; half >= WIDE; half /= 2) {
+            const int middle = from + half, end = middle + half;
+            if (leaf.begin < middle)
+                continue;
+            T kept[Leaf<FIRST>::LIVE][WIDE];
+            BL_UNROLL
+            for (int s = 0; s < leaf.LIVE; s++)
+                BL_UNROLL
+            for (int w = 0; w < WIDE; w++) {
+                kept[s][w] = leaf.c[s][w];
+                if (position(FIRST + s) < end)
+                    leaf.c[s][w] = from_real<T>(0);
+            }
+            subtract(leaf, from, middle);
+            BL_UNROLL
+            for (int s = 0; s < leaf.LIVE; s++)
+                BL_UNROLL
+            for (int w = 0; w < WIDE; w++)
+                if (position(FIRST + s) < end)
+                    leaf.c[s][w] = add(kept[s][w], leaf.c[s][w]);
+            from = middle;
+        }
+    }
+
+    /* x over the root of a pivot, or times its reciprocal. */
+    static BL_HD R over(R x, R root, R inverse, bool &fine)
+    {
+        fine &= !((fabs(x) < Quick<R>::LEAST) & (x != 0)); /* no branches */
+        return quick_quotient(x, root, inverse);
+    }
+
+    static BL_HD Complex<R> over(Complex<R> x, R root, R inverse, bool &fine)
+    {
+        return {over(x.re, root, inverse, fine), over(x.im, root, inverse, fine)};
+    }
+
+    static BL_HD T scaled(T x, R root, R inverse, bool &fine)
+    {
+        if constexpr (UPPER)
+            return over(x, root, inverse, fine);
+        else
+            return mul(from_real<T>(inverse), x);
+    }
+
+    /* U: columns k and j of a leaf are in different halves of four. Its triangle gets a
+     * sum there; a sum of one product, as with two or three, is not another number. */
+    static BL_HD constexpr bool parted(int k, int j)
+    {
+        return UPPER && WIDE == 4 && k < 2 && j >= 2;
+    }
+
+    /* Factor the leaf's triangle, of which the lane has a copy, and solve with it for the
+     * lane's rows: y. False: there was something that only finish_carefully() can do. */
+    template <int FIRST>
+    static BL_HD bool finish(Leaf<FIRST> &leaf, T (&y)[SLOTS - FIRST][WIDE])
+    {
+        T(&d)[WIDE][WIDE] = leaf.d;
+        T sum[WIDE][WIDE];
+        R r[WIDE], inverse[WIDE];
+        bool fine = true;
+        BL_UNROLL
+        for (int k = 0; k < WIDE; k++) {
+            const R pivot = real(d[k][k]);
+            fine &= (pivot >= Quick<R>::LEAST) & (pivot <= Quick<R>::MOST);
+            fine &= quick_root(pivot, r[k], inverse[k]);
+            d[k][k] = from_real<T>(r[k]);
+            BL_UNROLL
+            for (int i = k + 1; i < WIDE; i++)
+                d[i][k] = scaled(d[i][k], r[k], inverse[k], fine);
+            BL_UNROLL
+            for (int i = k + 1; i < WIDE; i++)
+                BL_UNROLL
+            for (int j = k + 1; j <= i; j++) {
+                const T p = mul(conj(d[j][k]), d[i][k]);
+                if (!parted(k, j)) {
+                    d[i][j] = sub(d[i][j], p);
+                } else if (k == 0) {
+                    sum[i][j] = negative(p);
+                } else {
+                    sum[i][j] = sub(sum[i][j], p);
+                    d[i][j] = add(d[i][j], sum[i][j]);
+                }
+            }
+        }
+        if (leaf.begin + WIDE < N)
+            BL_UNROLL
+        for (int w = 0; w < WIDE; w++)
+            BL_UNROLL
+        for (int s = 0; s < leaf.LIVE; s++) {
+            y[s][w] = leaf.c[s][w];
+            BL_UNROLL
+            for (int k = 0; k < w; k++)
+                y[s][w] = sub(y[s][w], mul(conj(d[w][k]), y[s][k]));
+            y[s][w] = scaled(y[s][w], r[w], inverse[w], fine);
+        }
+        return fine;
+    }
+
+    /* The same in shared memory, for any numbers; from a position that is not definite
+     * on, nothing changes any more. INFO, below 0 if the matrix is odd. Not inlined: what
+     * is rare shall neither cost the others registers nor be in their way in the
+     * instruction cache. */
+    static BL_CALL int finish_carefully(TinyCholesky m, int begin)
+    {
+        Cell<T> *packed = m.packed;
+        BL_ROLLED
+        for (int k = begin; k < begin + WIDE; k++) {
+            const R pivot = real(packed[at(k, k)].x);
+            const bool good = pivot > 0 && is_finite(pivot);
+            if (m.info == 0 && !good)
+                m.info = is_finite(pivot) ? k + 1 : -k - 1;
+            const bool live = m.info == 0;
+            const R r = good ? root(pivot) : R(1);
+            const T inverse = from_real<T>(inverse_of(r));
+            meet();
+            BL_ROLLED
+            for (int i = m.t; live && i < N; i += G) {
+                Cell<T> &c = packed[at(i, k)];
+                if (i == k)
+                    c.x = from_real<T>(r);
+                else if (i > k)
+                    c.x = UPPER ? over_real(c.x, r) : mul(inverse, c.x);
+            }
+            meet();
+            BL_ROLLED
+            for (int i = m.t; live && i < N; i += G)
+                BL_ROLLED
+            for (int j = k + 1; j < begin + WIDE && j <= i; j++) {
+                T c = packed[at(i, j)].x, sum = from_real<T>(0);
+                const bool apart = i < begin + WIDE && parted(k - begin, j - begin);
+                BL_ROLLED
+                for (int l = apart ? begin : k; l <= k; l++) {
+                    T p = mul(conj(packed[at(j, l)].x), packed[at(i, l)].x);
+                    sum = apart ? sub(sum, p) : sub(c, p);
+                }
+                if (!apart || k == begin + 1)
+                    packed[at(i, j)].x = apart ? add(c, sum) : sum;
+            }
+            meet();
+        }
+        return m.info;
+    }
+
+    /* The leaf whose columns begin in slot FIRST. */
+    template <int FIRST>
+    BL_HD void do_leaf(int begin)
+    {
+        Leaf<FIRST> leaf;
+        T y[SLOTS - FIRST][WIDE];
+        leaf.begin = begin;
+        BL_UNROLL
+        for (int w = 0; w < WIDE; w++)
+            leaf.row[w] = packed + at(begin + w, 0);
+        BL_UNROLL
+        for (int s = 0; s < leaf.LIVE; s++) {
+            const int p = position(FIRST + s);
+            leaf.own[s] = packed + at(N % G == 0 || p < N ? p : N - 1, 0);
+            BL_UNROLL
+            for (int w = 0; w < WIDE; w++) {
+                leaf.c[s][w] = from_real<T>(0);
+            }
+        }
+        each_own<FIRST>(begin,
+                        [&](int s, int w, Cell<T> &cell) { leaf.c[s][w] = cell.x; });
+        if (UPPER)
+            subtract_by_halves(leaf);
+        else
+            subtract(leaf, 0, begin);
+        const bool live = info == 0; /* else what is left stays as it is */
+        each_own<FIRST>(begin, [&](int s, int w, Cell<T> &cell) {
+            if (live && !beyond(s) && position(FIRST + s) < begin + WIDE)
+                cell.x = leaf.c[s][w];
+        });
+        meet();
+        BL_UNROLL
+        for (int i = 0; i < WIDE; i++)
+            BL_UNROLL
+        for (int j = 0; j <= i; j++)
+            leaf.d[i][j] = leaf.row[i][begin + j].x;
+        const bool fine = finish(leaf, y);
+        const bool rare = anywhere(!fine && live);
+        meet();
+        if (rare) {
+            each_own<FIRST>(begin, [&](int s, int w, Cell<T> &cell) {
+                if (live)
+                    cell.x = leaf.c[s][w];
+            });
+            meet();
+            info = finish_carefully(*this, begin);
+            odd = odd || info < 0;
+            info = info < 0 ? -info : info;
+            return;
+        }
+        each_own<FIRST>(begin, [&](int s, int w, Cell<T> &cell) {
+            T x = y[s][w];
+            BL_UNROLL
+            for (int i = w; i < WIDE && !beyond(s); i++)
+                x = position(FIRST + s) == begin + i ? leaf.d[i][w] : x;
+            if (live)
+                cell.x = x;
+        });
+        meet();
+    }
+
+    /* The leaf's triangle is in its first slot, or in two. */
+    static BL_HD constexpr bool beyond(int s)
+    {
+        return s > (WIDE == 3);
+    }
+
+    /* f(s, w, the cell of column begin + w) for the lane's rows in slots FIRST + s. */
+    template <int FIRST, class F>
+    BL_HD void each_own(int begin, const F &f)
+    {
+        BL_UNROLL
+        for (int s = 0; s < SLOTS - FIRST; s++) {
+            const int p = position(FIRST + s);
+            BL_UNROLL
+            for (int w = 0; w < WIDE; w++)
+                if ((beyond(s) || p >= begin + w) && (N % G == 0 || p < N))
+                    f(s, w, packed[at(p, begin + w)]);
+        }
+    }
+
+    /* The triangle in shared memory becomes its factor; a leaf in which a position is not
+     * definite stops there, and those after it stay the input, whatever the other groups
+     * of the warp do. Meets before its end: the caller may read. */
     BL_HD void factor_held()
     {
-        Rows x;
         each<0, SLOTS>([&](auto slot) {
-            constexpr int s = slot();
-            const int p = position(s);
-            each<0, least(N, G * (s + 1))>([&](auto column) {
-                constexpr int k = column();
-                T v = from_real<T>(0);
-                if ((G * s >= k || p >= k) && (G * (s + 1) <= N || p < N))
-                    v = packed[at(p, k)].x;
-                if (k >= G * s && p == k)
-                    v = from_real<T>(real(v));
-                to_parts(v, x[s][k]);
-            });
+            constexpr int FIRST = slot();
+            constexpr int BEGIN = (G * FIRST + WIDE - 1) / WIDE * WIDE;
+            BL_ROLLED
+            for (int begin = BEGIN; begin < least(N, G * (FIRST + 1)); begin += WIDE)
+                if (anywhere(taken >> begin & ((1u << WIDE) - 1)))
+                    do_leaf<FIRST>(begin);
         });
-        node<0, N>(x);
     }
 
     /* The end of the half of xPOTRF2's tree of n in which k and j > k are parted. */
@@ -588,9 +562,10 @@ struct TinyCholesky {
         }
     }
 
-    /* L once more, from a triangle that is still the input, for those that met NaN or
-     * Inf: without the products with zero that netlib skips, and with the operations on
-     * complex numbers that change nothing else. Meets at its end. */
+    /* Once more, from a triangle that is still the input, in rows 0 .. n-1 of shared
+     * memory, for those that met NaN or Inf: netlib's operations to the letter, also
+     * those with zeros and on complex numbers that change nothing else. Meets at its end.
+     */
     BL_HD void factor_odd()
     {
         const int n = odd ? count_bits(taken) : 0;
@@ -598,6 +573,13 @@ struct TinyCholesky {
             info = 0;
         BL_ROLLED
         for (int k = 0; k < N; k++) {
+            if (UPPER) {
+                BL_ROLLED
+                for (int j = t; k < n && info == 0 && j < n; j += G)
+                    if (j >= k)
+                        packed[at(j, k)].x = less_products(n, k, j);
+                meet();
+            }
             R d = 0;
             if (k < n && info == 0) {
                 d = real(packed[at(k, k)].x);
@@ -614,10 +596,11 @@ struct TinyCholesky {
                 if (i == k)
                     c.x = from_real<T>(r);
                 else if (i > k)
-                    c.x = mul(inverse, c.x);
+                    c.x = UPPER ? over_real(c.x, r) : mul(inverse, c.x);
             }
             meet();
-            BL_ROLLED
+            if (!UPPER)
+                BL_ROLLED
             for (int i = t; live && i < n; i += G)
                 BL_ROLLED
             for (int j = k + 1; j <= i; j++) {
@@ -637,21 +620,50 @@ struct TinyCholesky {
         }
     }
 
+    /* U(i, j) before its division, or the pivot. */
+    BL_HD T less_products(int n, int i, int j) const
+    {
+        T c = packed[at(j, i)].x;
+        if (i == j)
+            c = from_real<T>(real(c));
+        int first = 0, end = n;
+        while (end - first > 1) {
+            const int middle = first + (end - first) / 2;
+            const bool apart = i >= middle;
+            if (j < middle) {
+                end = middle;
+                continue;
+            }
+            T sum = apart ? from_real<T>(0) : times_one(c);
+            BL_ROLLED
+            for (int k = first; k < (apart ? middle : i); k++)
+                sum = sub(sum, mul(conj(packed[at(i, k)].x), packed[at(j, k)].x));
+            if (!apart)
+                return sum;
+            c = i == j ? from_real<T>(add(real(c), real(sum)))
+                       : add(times_one(c), times_one(sum));
+            first = middle;
+        }
+        return c;
+    }
+
     /* An element at a time, for what is rare. */
     template <bool TO>
     BL_HD void move_odd(T *a, int64_t lda)
     {
-        const int n = odd ? count_bits(taken) : 0;
+        const int n = count_bits(taken);
         BL_ROLLED
-        for (int j = 0; j < n; j++)
-            for (int i = t; i < n; i += G) {
-                if (i < j)
-                    continue;
-                if (TO)
-                    packed[at(i, j)].x = a[i + j * lda];
-                else
-                    a[i + j * lda] = packed[at(i, j)].x;
-            }
+        for (int j = 0; odd && j < N; j++)
+            BL_ROLLED
+        for (int i = t; i < N; i += G) {
+            if (i < j)
+                continue;
+            T *p = a + (UPPER ? j + i * lda : i + j * lda), &x = packed[at(i, j)].x;
+            if (TO)
+                x = i < n ? *p : from_real<T>(i == j ? 1 : 0);
+            else if (i < n)
+                *p = x;
+        }
         meet();
     }
 
@@ -663,9 +675,11 @@ struct TinyCholesky {
         if (!odd)
             put<UPPER>(a, lda);
         meet();
-        if constexpr (!UPPER)
-            if (anywhere(odd))
-                info = factor_again(*this, a, lda);
+        if (anywhere(odd)) {
+            info = factor_again(*this, a, lda);
+            if (odd)
+                take_first(count_bits(taken));
+        }
     }
 
     /* INFO of a matrix that met NaN or Inf, after it has been factored another time. Not
@@ -684,10 +698,10 @@ struct TinyCholesky {
         return info == 0 ? 0 : row_at(info - 1) + 1;
     }
 
-    /* ---- solution: a lane owns a right-hand side, x(p) = x[SIDE p] ---- */
+    /* ---- solution: a lane owns a right-hand side, x(p) = x[side p] ---- */
 
-    static constexpr int SIDE = LANES + 1; /* no two rows of a column in one bank */
-    static constexpr int SIDES = SIDE * N; /* cells of right-hand sides, a warp */
+    static constexpr int SIDE = LANES + 1; /* the most that `side` can be */
+    static constexpr int SIDES = SIDE * N;
     /* Rows a lane has in registers at once. */
     static constexpr int WIDTH = N <= 8 || Traits<T>::complex ? 4 : 8;
 
@@ -718,7 +732,7 @@ struct TinyCholesky {
     /* x := L^-1 x, or U'^-1 x for TURNED; L skips zeros of x. Begins at a position that
      * is a multiple of WIDTH. */
     template <bool TURNED>
-    BL_HD void forward(Cell<T> *x, unsigned steeps, int begin) const
+    BL_HD void forward(Cell<T> *x, int side, unsigned steeps, int begin) const
     {
         unsigned zeros = 0; /* bit p: x(p) was zero before the division */
         BL_ROLLED
@@ -726,7 +740,7 @@ struct TinyCholesky {
             T y[WIDTH];
             BL_UNROLL
             for (int i = 0; i < WIDTH; i++) {
-                y[i] = x[SIDE * (first + i)].x;
+                y[i] = x[side * (first + i)].x;
                 if (TURNED)
                     y[i] = times_one(y[i]);
             }
@@ -735,7 +749,7 @@ struct TinyCholesky {
             for (int k = begin; k < first; k++) {
                 if (!TURNED && zeros >> k & 1)
                     continue;
-                T xk = x[SIDE * k].x;
+                T xk = x[side * k].x;
                 BL_UNROLL
                 for (int i = 0; i < WIDTH; i++) {
                     T l = rows[first * i + at(i, 0) + k].x;
@@ -759,12 +773,12 @@ struct TinyCholesky {
             }
             BL_UNROLL
             for (int i = 0; i < WIDTH; i++)
-                x[SIDE * (first + i)].x = y[i];
+                x[side * (first + i)].x = y[i];
         }
     }
 
     /* x := U^-1 x, zeros of x skipped. */
-    BL_HD void backward(Cell<T> *x, unsigned steeps) const
+    BL_HD void backward(Cell<T> *x, int side, unsigned steeps) const
     {
         unsigned zeros = 0;
         BL_ROLLED
@@ -772,12 +786,12 @@ struct TinyCholesky {
             T y[WIDTH];
             BL_UNROLL
             for (int i = 0; i < WIDTH; i++)
-                y[i] = x[SIDE * (first + i)].x;
+                y[i] = x[side * (first + i)].x;
             BL_ROLLED
             for (int k = N - 1; k >= first + WIDTH; k--) {
                 if (zeros >> k & 1)
                     continue;
-                T xk = x[SIDE * k].x;
+                T xk = x[side * k].x;
                 const Cell<T> *row = packed + at(k, first);
                 BL_UNROLL
                 for (int i = 0; i < WIDTH; i++)
@@ -799,32 +813,133 @@ struct TinyCholesky {
             }
             BL_UNROLL
             for (int i = 0; i < WIDTH; i++)
-                x[SIDE * (first + i)].x = y[i];
+                x[side * (first + i)].x = y[i];
         }
     }
 
     /* x := L'^-1 x: netlib lets row i take the product with row i + 1 first, the last to
-     * be known, so this is one chain. */
-    BL_HD void backward_chain(Cell<T> *x, unsigned steeps) const
+     * be known, so this is one chain. QUICK: the reciprocals of the diagonal are in the
+     * cells behind x's. */
+    template <bool QUICK>
+    BL_HD void backward_chain(Cell<T> *x, int side, unsigned steeps) const
     {
         BL_ROLLED
         for (int i = N - 1; i >= 0; i--) {
-            T sum = times_one(x[SIDE * i].x);
+            T sum = times_one(x[side * i].x);
             const Cell<T> *l = packed + at(i + 1, i);
             BL_UNROLL_BY_FOUR
             for (int k = i + 1; k < N; k++) {
-                sum = sub(sum, mul(conj(l->x), x[SIDE * k].x));
+                sum = sub(sum, mul(conj(l->x), x[side * k].x));
                 l += k + 1;
             }
-            sum = divided(sum, i, steeps, true);
-            x[SIDE * i].x = holds(i) ? sum : from_real<T>(0);
+            if (QUICK)
+                sum = quotient(sum, packed[at(i, i)].x, steeps >> i & 1, true,
+                               real(x[side * i + 1].x));
+            else
+                sum = divided(sum, i, steeps, true);
+            x[side * i].x = holds(i) ? sum : from_real<T>(0);
         }
+    }
+
+    /* One right-hand side: a lane owns its rows, and all lanes form each quotient. */
+
+    /* y := L^-1 y, or U'^-1 y; L skips zeros. */
+    BL_HD void sweep_down(T (&y)[SLOTS], const Cell<T> *inverse, int side,
+                          unsigned steeps) const
+    {
+        each<0, SLOTS>([&](auto slot) {
+            constexpr int FIRST = slot();
+            BL_ROLLED
+            for (int k = G * FIRST; k < least(N, G * (FIRST + 1)); k++) {
+                if (!anywhere(holds(k)))
+                    continue;
+                T q = from_lane(y[FIRST], group * G + k % G);
+                const bool takes = holds(k) && (UPPER || !is_zero(q));
+                q = quotient(q, packed[at(k, k)].x, steeps >> k & 1, UPPER,
+                             real(inverse[side * k].x));
+                BL_UNROLL
+                for (int s = FIRST; s < SLOTS; s++) {
+                    const int p = position(s);
+                    const bool here = (N % G == 0 || p < N) && holds(p) && takes;
+                    if (here && p > k) {
+                        T l = packed[at(p, k)].x;
+                        y[s] = sub(y[s], mul(q, UPPER ? conj(l) : l));
+                    }
+                    if (s == FIRST && here && p == k)
+                        y[s] = q;
+                }
+            }
+        });
+    }
+
+    /* y := U^-1 y, zeros skipped. */
+    BL_HD void sweep_up(T (&y)[SLOTS], const Cell<T> *inverse, int side,
+                        unsigned steeps) const
+    {
+        each<0, SLOTS>([&](auto slot) {
+            constexpr int LAST = SLOTS - 1 - slot();
+            BL_ROLLED
+            for (int k = least(N, G * (LAST + 1)) - 1; k >= G * LAST; k--) {
+                if (!anywhere(holds(k)))
+                    continue;
+                T q = from_lane(y[LAST], group * G + k % G);
+                const bool takes = holds(k) && !is_zero(q);
+                q = quotient(q, packed[at(k, k)].x, steeps >> k & 1, false,
+                             real(inverse[side * k].x));
+                BL_UNROLL
+                for (int s = 0; s <= LAST; s++) {
+                    const int p = position(s);
+                    const bool here = (N % G == 0 || p < N) && holds(p) && takes;
+                    if (here && p < k)
+                        y[s] = sub(y[s], mul(q, packed[at(k, p)].x));
+                    if (s == LAST && here && p == k)
+                        y[s] = q;
+                }
+            }
+        });
+    }
+
+    BL_HD void solve_one(Cell<T> *x, int side, T *b, unsigned steeps, bool live) const
+    {
+        T y[SLOTS];
+        BL_UNROLL
+        for (int s = 0; s < SLOTS; s++) {
+            const int p = position(s);
+            y[s] = from_real<T>(0);
+            if (N % G != 0 && p >= N)
+                continue;
+            if (live && holds(p))
+                y[s] = UPPER ? times_one(b[row_at(p)]) : b[row_at(p)];
+            x[side * p + 1].x = from_real<T>(inverse_for(packed[at(p, p)].x));
+        }
+        meet();
+        sweep_down(y, x + 1, side, steeps);
+        if constexpr (UPPER) {
+            sweep_up(y, x + 1, side, steeps);
+        } else {
+            BL_UNROLL
+            for (int s = 0; s < SLOTS; s++)
+                if (N % G == 0 || position(s) < N)
+                    x[side * position(s)].x = y[s];
+            meet();
+            if (live && t == 0)
+                backward_chain<true>(x, side, steeps);
+            meet();
+            BL_UNROLL
+            for (int s = 0; s < SLOTS; s++)
+                if (N % G == 0 || position(s) < N)
+                    y[s] = x[side * position(s)].x;
+        }
+        BL_UNROLL
+        for (int s = 0; s < SLOTS; s++)
+            if ((N % G == 0 || position(s) < N) && live && holds(position(s)))
+                b[row_at(position(s))] = y[s];
     }
 
     /* Columns c .. c + G - 1 of B, n x nrhs, to or from the group's cells, a row a lane.
      */
     template <bool TO>
-    BL_HD void move(Cell<T> *x, T *b, int64_t ldb, int columns) const
+    BL_HD void move(Cell<T> *x, int side, T *b, int64_t ldb, int columns) const
     {
         BL_UNROLL
         for (int s = 0; s < SLOTS; s++) {
@@ -835,41 +950,47 @@ struct TinyCholesky {
             BL_ROLLED
             for (int c = 0; c < columns; c++) {
                 if (TO)
-                    x[SIDE * p + c].x = holds(p) ? row[c * ldb] : from_real<T>(0);
+                    x[side * p + c].x = holds(p) ? row[c * ldb] : from_real<T>(0);
                 else if (holds(p))
-                    row[c * ldb] = x[SIDE * p + c].x;
+                    row[c * ldb] = x[side * p + c].x;
             }
         }
     }
 
-    /* B := (L L')^-1 B or (U' U)^-1 B. `sides` has SIDES cells; all groups of a warp have
-     * as many right-hand sides, but only those that are `live` touch them. Not inlined:
-     * the factorisation gets its registers as if it were alone. */
+    /* B := (L L')^-1 B or (U' U)^-1 B. `sides` has N sides_for(G, nrhs) cells; all groups
+     * of a warp have as many right-hand sides, but only those that are `live` touch them.
+     * Not inlined: the factorisation gets its registers as if it were alone. */
     static BL_CALL void solve_apart(const TinyCholesky m, Cell<T> *sides, T *b,
                                     int64_t ldb, int64_t nrhs, bool live)
     {
-        m.solve(sides, b, ldb, nrhs, m.prepare_diagonal(), live);
+        const unsigned steeps = m.prepare_diagonal();
+        const int side = sides_for(G, nrhs), most = side / GROUPS;
+        Cell<T> *x = sides + m.group * most;
+        if (nrhs == 1)
+            m.solve_one(x, side, b, steeps, live);
+        else
+            m.solve(x, side, most, b, ldb, nrhs, steeps, live);
     }
 
-    BL_HD void solve(Cell<T> *sides, T *b, int64_t ldb, int64_t nrhs, unsigned steeps,
-                     bool live) const
+    /* `most` of them at a time. */
+    BL_HD void solve(Cell<T> *x, int side, int most, T *b, int64_t ldb, int64_t nrhs,
+                     unsigned steeps, bool live) const
     {
-        Cell<T> *x = sides + group * G;
-        for (int64_t c = 0; c < nrhs; c += G) {
-            int columns = nrhs - c < G ? int(nrhs - c) : G;
+        for (int64_t c = 0; c < nrhs; c += most) {
+            int columns = nrhs - c < most ? int(nrhs - c) : most;
             if (live)
-                move<true>(x, b + c * ldb, ldb, columns);
+                move<true>(x, side, b + c * ldb, ldb, columns);
             meet();
             if (live && t < columns) {
-                forward<UPPER>(x + t, steeps, 0);
+                forward<UPPER>(x + t, side, steeps, 0);
                 if (UPPER)
-                    backward(x + t, steeps);
+                    backward(x + t, side, steeps);
                 else
-                    backward_chain(x + t, steeps);
+                    backward_chain<false>(x + t, side, steeps);
             }
             meet();
             if (live)
-                move<false>(x, b + c * ldb, ldb, columns);
+                move<false>(x, side, b + c * ldb, ldb, columns);
             meet();
         }
     }
@@ -902,7 +1023,7 @@ struct TinyCholesky {
             BL_ROLLED
             for (int i = begin; i < N; i++)
                 x[SIDE * i].x = from_real<T>(i == j ? 1 : 0);
-            forward<false>(x, steeps, begin);
+            forward<false>(x, SIDE, steeps, begin);
             meet();
             BL_ROLLED
             for (int i = j; i < N; i++)

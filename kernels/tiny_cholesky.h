@@ -26,6 +26,9 @@ struct TinyCholeskyKernel {
     const void *kernel;
     int threads;  /* a block */
     int problems; /* a block */
+    int lanes;    /* a problem */
+    int packed;   /* bytes of shared memory a block has for them */
+    int bytes;    /* and needs besides for each of its right-hand sides */
 };
 
 /* The kernel for order n, from the files of its instances. */

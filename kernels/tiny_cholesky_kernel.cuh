@@ -16,20 +16,26 @@
 namespace bl
 {
 
-/* A kernel's block; SOLVES: it needs room for right-hand sides. */
+/* A kernel's block; SOLVES: it needs room for right-hand sides, which is asked for at the
+ * launch, since most have few. */
 template <class T, int N, bool UPPER, bool SOLVES>
 struct TinyLaunch {
-    static constexpr int G = lanes_of<T>(N);
+    static constexpr int G = lanes_of<T>(N, SOLVES);
     using Matrix = TinyCholesky<T, N, G, UPPER>;
     static constexpr int PACKED = Matrix::GROUPS * Matrix::PITCH; /* cells, a warp */
-    static constexpr int CELLS = PACKED + (SOLVES ? Matrix::SIDES : 0);
-    static constexpr int BYTES = CELLS * int(sizeof(T));
+    static constexpr int BYTES =
+        (PACKED + (SOLVES ? Matrix::SIDES : 0)) * int(sizeof(T)); /* at most */
     static constexpr int WARPS = BYTES <= 12000 ? 4 : BYTES <= 24000 ? 2 : 1;
     static constexpr int THREADS = WARPS * LANES;
 
     static TinyCholeskyKernel of(void (*kernel)(TinyCholeskyArguments))
     {
-        return {(const void *)kernel, THREADS, WARPS * Matrix::GROUPS};
+        return {(const void *)kernel,
+                THREADS,
+                WARPS * Matrix::GROUPS,
+                G,
+                WARPS * PACKED * int(sizeof(T)),
+                int(SOLVES ? WARPS * N * sizeof(T) : 0)};
     }
     static __device__ __forceinline__ int lane()
     {
@@ -37,7 +43,12 @@ struct TinyLaunch {
     }
     static __device__ __forceinline__ int first_cell()
     {
-        return threadIdx.x / LANES * CELLS;
+        return threadIdx.x / LANES * PACKED;
+    }
+    static __device__ __forceinline__ Cell<T> *sides(int side)
+    {
+        extern __shared__ __align__(16) char cells[];
+        return (Cell<T> *)cells + threadIdx.x / LANES * (N * side);
     }
 };
 

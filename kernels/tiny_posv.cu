@@ -14,8 +14,7 @@ __global__ void __launch_bounds__(Launch<T, N, UPPER>::THREADS)
     posv_kernel(const TinyCholeskyArguments g)
 {
     using L = Launch<T, N, UPPER>;
-    __shared__ Cell<T> cells[L::WARPS * L::CELLS];
-    Cell<T> *sides = cells + L::first_cell() + L::PACKED;
+    __shared__ Cell<T> cells[L::WARPS * L::PACKED];
     typename L::Matrix m(L::lane(), cells + L::first_cell());
     TinyItem<T> item(g, L::G);
     if (UPPER)
@@ -28,7 +27,7 @@ __global__ void __launch_bounds__(Launch<T, N, UPPER>::THREADS)
         m.factor(item.a, item.lda);
     const bool live = item.there && m.info == 0;
     T *b = item.there ? (T *)tiny_item(g.b, item.item, sizeof(T)) : nullptr;
-    m.solve_apart(m, sides, b, g.b.ld, g.nrhs, live);
+    m.solve_apart(m, L::sides(sides_for(L::G, g.nrhs)), b, g.b.ld, g.nrhs, live);
     if (item.there && m.t == 0)
         item.put_info(g, m.info_of_rows());
 }

@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(Launch<T, N, UPPER>::THREADS)
     potrf_kernel(const TinyCholeskyArguments g)
 {
     using L = Launch<T, N, UPPER>;
-    __shared__ Cell<T> cells[L::WARPS * L::CELLS];
+    __shared__ Cell<T> cells[L::WARPS * L::PACKED];
     typename L::Matrix m(L::lane(), cells + L::first_cell());
     TinyItem<T> item(g, L::G);
     if (UPPER)

@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(Launch<T, N>::THREADS)
     potri_kernel(const TinyCholeskyArguments g)
 {
     using L = Launch<T, N>;
-    __shared__ Cell<T> cells[L::WARPS * L::CELLS];
+    __shared__ Cell<T> cells[L::WARPS * L::PACKED];
     typename L::Matrix m(L::lane(), cells + L::first_cell());
     TinyItem<T> item(g, L::G);
     const bool upper = g.uplo == 'U';
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(Launch<T, N>::THREADS)
     else
         m.template fetch<false>(item.a, item.lda);
     m.meet();
-    m.invert(cells + L::first_cell() + L::PACKED);
+    m.invert(L::sides(L::Matrix::SIDE));
     if (m.info == 0 && upper)
         m.template put<true>(item.a, item.lda);
     else if (m.info == 0)

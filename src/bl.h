@@ -295,6 +295,8 @@ enum bl_status bl_batch_on_device(const struct bl_engine *e, struct bl_job *jobs
 void *bl_stream(void);                     /* of this thread; NULL: none was set */
 void bl_set_status(enum bl_status status); /* of this thread's last batched call */
 #define BL_BAD_ARGUMENT ((enum bl_status)BL_STATUSES)
+/* The engine left BL_INFO_REDO; within the shim only. */
+#define BL_REDO ((enum bl_status)(BL_STATUSES + 1))
 
 /* The mode that holds for this thread's calls: BATCHLAPACK_MODE_... */
 int bl_mode(void);

@@ -276,19 +276,21 @@ void bl_chunk_move(const struct bl_move *moves, int count)
     bl_workers_copy(UNIT_NS, all, move_units, (void *)(uintptr_t)moves);
 }
 
-bool bl_chunk_all_written(const struct bl_chunk *c, const char *pinned)
+enum bl_status bl_chunk_verdict(const struct bl_chunk *c, const char *pinned)
 {
     const struct bl_region *r = &c->region[INFO];
     const char *info = pinned + (r->at - c->out_from);
-    uint64_t unwritten, missing = 0;
+    uint64_t unwritten, missing = 0, again = 0;
     memset(&unwritten, UNWRITTEN, sizeof unwritten);
-    if (r->element == sizeof(int64_t))
-        for (int64_t i = 0; i < c->count; i++)
-            missing |= ((const uint64_t *)info)[i] == unwritten;
-    else
-        for (int64_t i = 0; i < c->count; i++)
-            missing |= ((const uint32_t *)info)[i] == (uint32_t)unwritten;
-    return !missing;
+    for (int64_t i = 0; i < c->count && r->element == sizeof(int64_t); i++) {
+        missing |= ((const uint64_t *)info)[i] == unwritten;
+        again |= ((const int64_t *)info)[i] == BL_INFO_REDO;
+    }
+    for (int64_t i = 0; i < c->count && r->element == sizeof(int32_t); i++) {
+        missing |= ((const uint32_t *)info)[i] == (uint32_t)unwritten;
+        again |= ((const int32_t *)info)[i] == BL_INFO_REDO;
+    }
+    return missing ? BL_FAULT : again ? BL_REDO : BL_OK;
 }
 
 /* ---- layout ---- */
@@ -462,6 +464,7 @@ bool bl_chunk_lay_out(struct bl_chunk *c, const struct bl_engine *e,
     }
     order(c);
     c->job = *host;
+    c->job.redo = 1;
     c->job.batch = count;
     c->job.a.ld = host->m;
     c->job.b.ld = host->n;

@@ -67,8 +67,9 @@ void bl_chunk_move(const struct bl_move *moves, int count);
  * where there is none. */
 struct bl_move bl_chunk_block(const struct bl_chunk *c, int64_t col, size_t bytes);
 
-/* Has every problem's INFO been written? `pinned` holds the chunk's bytes from out_from
+/* BL_OK, BL_FAULT where a problem's INFO has not been written, BL_REDO where one says so.
+ * `pinned` holds the chunk's bytes from out_from
  * on, or as many of them as there is pinned memory for. */
-bool bl_chunk_all_written(const struct bl_chunk *c, const char *pinned);
+enum bl_status bl_chunk_verdict(const struct bl_chunk *c, const char *pinned);
 
 #endif

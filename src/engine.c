@@ -255,11 +255,13 @@ static void switch_off(enum bl_status status)
 
 enum bl_reason bl_engine_failed(enum bl_status status)
 {
-    switch (status) {
+    switch ((int)status) { /* some are the shim's own */
     case BL_NOMEM:
         return BL_WHY_MEMORY;
     case BL_UNSUPPORTED:
         return BL_WHY_NOENGINE;
+    case BL_REDO:
+        return BL_WHY_NOTFINITE;
     case BL_LOST:
         switch_off(status);
         return BL_WHY_FAULT;

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define BL_ENGINE_ABI 3
+#define BL_ENGINE_ABI 4
 
 enum bl_status {
 #define S(name, text) BL_##name,
@@ -89,8 +89,14 @@ struct bl_job {
     /* gedet: 1 element, 1 real a problem; det = phase * exp(logabs). Singular: 0, -inf.
      */
     struct bl_operand phase, logabs;
+    /* The caller can have a problem done elsewhere: the engine may leave BL_INFO_REDO in
+     * INFO where NaN or an infinity has come up whose bits depend on an order of
+     * operations that it does not keep. The problem's other results then mean nothing. */
+    int redo;
     void *work; /* device memory of engine->workspace(job) bytes, 256-byte aligned */
 };
+
+#define BL_INFO_REDO INT32_MIN
 
 struct bl_device {
     char name[128];

@@ -136,8 +136,8 @@ static enum bl_status receive(const struct pipeline *p, int track)
 {
     const struct bl_chunk *c = &p->flight[track];
     enum bl_status status = p->e->wait(p->lane->queue[track]);
-    if (status == BL_OK && !bl_chunk_all_written(c, slot_of(p, track)))
-        status = BL_FAULT;
+    if (status == BL_OK)
+        status = bl_chunk_verdict(c, slot_of(p, track));
     if (status == BL_OK)
         p->traffic->out += out_bytes(c);
     return status;
@@ -273,8 +273,8 @@ static enum bl_status receive_at_once(const struct pipeline *p, const struct bl_
         status = copy_piece(&all, &piece);
     if (status == BL_OK)
         status = p->e->wait(p->lane->queue[0]);
-    if (status == BL_OK && !bl_chunk_all_written(c, p->lane->ring))
-        status = BL_FAULT;
+    if (status == BL_OK)
+        status = bl_chunk_verdict(c, p->lane->ring);
     all = pieces_of(p, c, true);
     while (status == BL_OK && next_piece(&all, &piece))
         bl_chunk_move(&piece.move, 1);
@@ -293,8 +293,8 @@ static enum bl_status receive_pieces(const struct pipeline *p, const struct bl_c
         status = copy_piece(&ahead, &next);
     for (size_t at = 0; status == BL_OK && next_piece(&all, &piece); at = all.bytes) {
         status = p->e->wait(piece.queue);
-        if (status == BL_OK && all.k == 1 && !bl_chunk_all_written(c, piece.move.pinned))
-            status = BL_FAULT;
+        if (status == BL_OK && all.k == 1)
+            status = bl_chunk_verdict(c, piece.move.pinned);
         if (status != BL_OK)
             break;
         if (stage) {

@@ -97,6 +97,9 @@ static void advise(enum bl_reason where)
         [BL_WHY_MEMORY] =
             "other programs hold the device's memory, or BATCHLAPACK_MEMORY "
             "is too small for this size",
+        [BL_WHY_NOTFINITE] =
+            "what becomes of them in a large complex matrix is left to the program's own "
+            "LAPACK",
         [BL_WHY_FAULT] =
             "nothing was lost, the call was forwarded. If it comes back, look "
             "at the system log (dmesg)",

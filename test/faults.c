@@ -272,6 +272,31 @@ static void lost_launch(void)
     destroy(&p, expected);
 }
 
+/* A problem that the engine hands back is no fault, however often it does. */
+static void handed_back(void)
+{
+    struct mock_order order = {.step = MOCK_STEPS, .hand_back = 1};
+    struct problem p = make(bl_id(BL_GESV, BL_Z), 20, 2);
+    struct mock_counts before, after;
+    size_t bytes;
+    bool right = true;
+    call(&p, BATCHLAPACK_MODE_CPU);
+    void *expected = snapshot(&p, &bytes);
+    set(&order);
+    for (int i = 0; i < 10; i++) {
+        call(&p, BATCHLAPACK_MODE_GPU);
+        right = right && same(&p, expected);
+    }
+    set(&none);
+    read_counts(&before);
+    call(&p, BATCHLAPACK_MODE_GPU);
+    read_counts(&after);
+    say(right && same(&p, expected), "handed-back", "wrong data");
+    say(after.problems == before.problems + 1, "handed-back-engine-stays-on",
+        "it is off");
+    destroy(&p, expected);
+}
+
 /* Every launch fails: three calls try, the others no longer do. */
 static int switch_off(void)
 {
@@ -495,6 +520,7 @@ int main(int argc, char **argv)
         each_step(id, BL_NOMEM);
     }
     lost_launch();
+    handed_back();
     crowd();
     say(child(argv[0], "off", 0, 0, 0, false) == 0, "fault-repeated-switches-off",
         "wrong data, or the engine was asked too often");

@@ -1,6 +1,6 @@
 /* What the tests of kernels/ on the host have in common: matrices of every kind, a case
- * with our and netlib's copies of it, lines of result. For host_kernels.cc and
- * host_tiny_cholesky.cc, whose headers come first.
+ * with our and netlib's copies of it, lines of result. For host_kernels.cc,
+ * host_tiny_cholesky.cc and host_mid_cholesky.cc, whose headers come first.
  */
 #ifndef HOST_CASES_H
 #define HOST_CASES_H
@@ -306,6 +306,17 @@ struct Case {
         report.count(d.empty(), label + ": " + d);
     }
 };
+
+/* After INFO = k of a factorisation only the leading minor is meant: what lies beyond, in
+ * the triangle, is made equal. */
+template <class T>
+void forget_beyond(Case<T> &c, bool upper)
+{
+    for (int j = 0; j < c.n; j++)
+        for (int i = 0; i < c.n; i++)
+            if (c.info0 > 0 && std::max(i, j) >= c.info0 - 1 && (upper ? i <= j : i >= j))
+                c.a[i + size_t(j) * c.lda] = c.a0[i + size_t(j) * c.lda];
+}
 
 template <class T, class F>
 F *netlib(const char *name)

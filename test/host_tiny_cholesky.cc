@@ -24,10 +24,10 @@ using Solve = void(const char *, int *, int *, T *, int *, T *, int *, int *, si
 
 /* What the kernels of tiny_potrf.cu, tiny_posv.cu and tiny_potri.cu do; a group whose
  * case is NULL lies behind the end of the batch. */
-template <class T, int N, bool UPPER>
-void run_warp(Routine routine, const std::vector<Case<T> *> &cases, int nrhs)
+template <class T, int N, int G, bool UPPER>
+void run_lanes(Routine routine, const std::vector<Case<T> *> &cases, int nrhs)
 {
-    using Matrix = TinyCholesky<T, N, lanes_of<T>(N), UPPER>;
+    using Matrix = TinyCholesky<T, N, G, UPPER>;
     std::vector<Cell<T>> packed(Matrix::GROUPS * Matrix::PITCH), sides(Matrix::SIDES);
     host_warp::run([&](int lane) {
         Matrix m(lane, packed.data());
@@ -54,6 +54,15 @@ void run_warp(Routine routine, const std::vector<Case<T> *> &cases, int nrhs)
     });
 }
 
+template <class T, int N, bool UPPER>
+void run_warp(Routine routine, const std::vector<Case<T> *> &cases, int nrhs)
+{
+    if (routine == POTRF)
+        run_lanes<T, N, lanes_of<T>(N, false), UPPER>(routine, cases, nrhs);
+    else
+        run_lanes<T, N, lanes_of<T>(N, true), UPPER>(routine, cases, nrhs);
+}
+
 template <class T>
 void run_code(int code, bool upper, Routine routine, const std::vector<Case<T> *> &cases,
               int nrhs)
@@ -75,17 +84,6 @@ void run_code(int code, bool upper, Routine routine, const std::vector<Case<T> *
         return upper ? run_warp<T, 32, true>(routine, cases, nrhs)
                      : run_warp<T, 32, false>(routine, cases, nrhs);
     }
-}
-
-/* After INFO = k of a factorisation only the leading minor is meant: what lies beyond, in
- * the triangle, is made equal. */
-template <class T>
-void forget_beyond(Case<T> &c, bool upper)
-{
-    for (int j = 0; j < c.n; j++)
-        for (int i = 0; i < c.n; i++)
-            if (c.info0 > 0 && std::max(i, j) >= c.info0 - 1 && (upper ? i <= j : i >= j))
-                c.a[i + size_t(j) * c.lda] = c.a0[i + size_t(j) * c.lda];
 }
 
 /* || A X - 1 || / (n eps || A || || X ||) of the inverse in a triangle. */
@@ -157,7 +155,7 @@ void test(const char *name, Routine routine, int repeats)
                     for (int r = 0; r < repeats; r++)
                         shapes.push_back({n, kind});
             std::shuffle(shapes.begin(), shapes.end(), dice);
-            const size_t groups = 32 / lanes_of<T>(code);
+            const size_t groups = 32 / lanes_of<T>(code, routine != POTRF);
             const char *uplo = upper ? "U" : "L";
             for (size_t first = 0; first < shapes.size(); first += groups) {
                 std::vector<Case<T>> cases;

@@ -11,6 +11,7 @@
  * bits. Links libshim; the engine is the one that BATCHLAPACK_ENGINE names or that lies
  * beside the program.
  */
+#include <complex.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,7 +143,8 @@ static bool run(const struct item *t, int64_t copies, char **host, void **queue)
                          .int_size = t->int_size,
                          .m = t->a.rows,
                          .n = t->a.cols,
-                         .batch = copies};
+                         .batch = copies,
+                         .redo = 1};
     const size_t workspace = engine->workspace(&job);
     if (engine->queue_open(queue) != BL_OK || engine->host_alloc(at.work, &h) != BL_OK ||
         engine->device_alloc(at.work + workspace, &device) != BL_OK)
@@ -195,6 +197,21 @@ static int64_t guard_of(int size)
 
 /* ---- judge ---- */
 
+/* Whether the engine may leave the problem to netlib: a complex LU factorisation in which
+ * something is not finite. */
+static bool may_hand_back(const struct item *t)
+{
+    const struct matrix *a = &t->want;
+    bool odd = false;
+    for (int64_t j = 0; j < a->cols && !odd; j++)
+        for (int64_t i = 0; i < a->rows && !odd; i++) {
+            long double complex x = matrix_get(a, i, j);
+            odd = !isfinite(creall(x)) || !isfinite(cimagl(x));
+        }
+    return odd && a->precision >= BL_C && !t->fast &&
+           (t->routine == BL_GETRF || t->routine == BL_GESV);
+}
+
 static void check(const struct item *t, const char *host, int64_t copy, int64_t copies,
                   char *why, size_t size)
 {
@@ -211,9 +228,11 @@ static void check(const struct item *t, const char *host, int64_t copy, int64_t 
     memcpy(got_b.data, host + from.b + at * side, side);
     const int64_t info = integer_at(host + from.info, at, t->int_size);
     const int64_t minor = t->uplo && t->info > 0 ? t->info - 1 : -1;
-    if (info != t->info)
+    const bool back = info == BL_INFO_REDO && may_hand_back(t);
+    if (info != t->info && !back)
         snprintf(why, size, "INFO is %lld, not %d", (long long)info, t->info);
-    const bool pivots = !t->fast && (t->routine == BL_GETRF || t->routine == BL_GESV);
+    const bool pivots =
+        !t->fast && !back && (t->routine == BL_GETRF || t->routine == BL_GESV);
     for (size_t k = 0; pivots && k < order && !*why; k++)
         if (integer_at(p, k, t->int_size) != t->pivots[k])
             snprintf(why, size, "IPIV(%zu) is %lld, not %d", k + 1,
@@ -222,7 +241,7 @@ static void check(const struct item *t, const char *host, int64_t copy, int64_t 
         snprintf(why, size, "IPIV was written behind its end");
     if (!*why && touched(&got, &t->a, t->uplo, first, sizeof first))
         snprintf(why, size, "outside of the matrix: %.200s", first);
-    if (!*why && !t->by_pivots && !t->fast &&
+    if (!*why && !t->by_pivots && !t->fast && !back &&
         differing(&got, &t->want, t->uplo, minor, zeros, first, sizeof first))
         snprintf(why, size, "A: %.200s", first);
     if (!*why && touched(&got_b, &t->b, 0, first, sizeof first))
@@ -233,7 +252,7 @@ static void check(const struct item *t, const char *host, int64_t copy, int64_t 
         if (!(ours <= 5 * theirs + 1))
             snprintf(why, size, "residual %.3g, netlib's %.3g", ours, theirs);
     }
-    if (!*why && !t->by_pivots && !t->fast &&
+    if (!*why && !t->by_pivots && !t->fast && !back &&
         differing(&got_b, &t->want_b, 0, -1, zeros, first, sizeof first))
         snprintf(why, size, "B: %.200s", first);
     free(got.data);

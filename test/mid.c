@@ -68,6 +68,12 @@ static void shape(struct rng *r, int64_t *m, int64_t *n)
     case 2: /* wide */
         *m = rng_between(r, 1, 70);
         break;
+    case 3: /* tall, the last panel narrow: it may fit a chip that 64 columns do not */
+        if (largest < 200)
+            break;
+        *n = 64 * rng_between(r, 1, 2) + rng_between(r, 1, 24);
+        *m = rng_between(r, *n, largest < 300 ? largest : 300);
+        break;
     default:
         break;
     }

@@ -191,6 +191,15 @@ static void solve(const struct bl_job *job, int64_t i)
     free(narrow);
 }
 
+static void hand_back(const struct bl_job *job, int64_t i)
+{
+    void *info = item(&job->info, i, (size_t)job->int_size);
+    if (job->int_size == 8)
+        *(int64_t *)info = BL_INFO_REDO;
+    else
+        *(int32_t *)info = BL_INFO_REDO;
+}
+
 static size_t workspace(const struct bl_job *job)
 {
     size_t element = bl_element(job->precision);
@@ -297,6 +306,7 @@ struct task {
     void *own; /* put()'s copy of its source, or NULL */
     size_t bytes;
     struct bl_job job;
+    bool hand_back;
 };
 struct queue {
     struct task *first, **last;
@@ -345,8 +355,11 @@ static void drain(void *queue, bool perform)
         else if (perform && t->action == COPY)
             memcpy(t->to, t->from, t->bytes);
         else if (perform)
-            for (int64_t i = 0; i < t->job.batch; i++)
+            for (int64_t i = 0; i < t->job.batch; i++) {
                 solve(&t->job, i);
+                if (t->hand_back)
+                    hand_back(&t->job, i);
+            }
         free(t->own);
         free(t);
     }
@@ -479,13 +492,12 @@ static enum bl_status run(const struct bl_job *job, void *queue)
     enum bl_status status = step(MOCK_RUN);
     if (status != BL_OK)
         return status;
-    bool skip;
     pthread_mutex_lock(&lock);
     counts.problems += (uint64_t)job->batch;
-    skip = order.lose_launch;
+    bool skip = order.lose_launch, again = order.hand_back && job->redo;
     pthread_mutex_unlock(&lock);
     if (!skip)
-        record(queue, &(struct task){.action = RUN, .job = *job});
+        record(queue, &(struct task){.action = RUN, .job = *job, .hand_back = again});
     return BL_OK;
 }
 

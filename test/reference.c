@@ -428,7 +428,7 @@ const char *rerun_name(void)
 static bool unserved(const char *line)
 {
     static const char *const meant[] = {"workspace query", "empty", "illegal argument",
-                                        "mode cpu"};
+                                        "mode cpu", "NaN or infinity"};
     const char *reason = strstr(line, "on the CPU: ");
     for (size_t i = 0; reason && i < sizeof meant / sizeof *meant; i++)
         if (strstr(reason, meant[i]))

@@ -7,9 +7,9 @@
  * potrf, potrs and posv by bits: every n in 1..32, both triangles, every class of input,
  * strided and by pointers, 32- and 64-bit integers, batches around the limits of a grid,
  * batches of different shapes. potri by residual against netlib's. A result may depend
- * neither on the place in the batch nor on the run. `beyond`: potrf of the sizes after
- * the tiny ones. Links libshim; the engine is the one that BATCHLAPACK_ENGINE names or
- * that lies beside the program.
+ * neither on the place in the batch nor on the run. `beyond`: potrf and posv of the
+ * sizes after the tiny ones. Links libshim; the engine is the one that BATCHLAPACK_ENGINE
+ * names or that lies beside the program.
  */
 #include <math.h>
 #include <stdio.h>
@@ -335,9 +335,10 @@ static uint64_t seed_of(int64_t p, int64_t n, int64_t turn, int64_t i)
 }
 
 /* Sizes around what fits how many threads and how much shared memory, and as many
- * matrices as it takes to be a batch. */
-static const int64_t larger[] = {33, 40, 63, 64, 65, 96, 97, 128, 129, 161};
-enum { LARGER = sizeof larger / sizeof *larger, ENOUGH = 72 };
+ * matrices as it takes to fill the card; of the largest a few, which share it. */
+static const int64_t larger[] = {33,  40,  63,  64,  65,  96,  97,
+                                 128, 129, 161, 200, 257, 513, 777};
+enum { LARGER = sizeof larger / sizeof *larger, ENOUGH = 140, FEW = 2, LAST_BATCH = 161 };
 
 /* One order: both triangles, with more and more right-hand sides. */
 static void sweep_order(int64_t item, void *data)
@@ -345,13 +346,15 @@ static void sweep_order(int64_t item, void *data)
     static const int64_t sides[] = {1, 2, 3, 9, 40};
     enum { MOST_TURNS = 10 };
     struct sweep *w = data;
-    const int64_t turns = beyond ? 4 : MOST_TURNS;
+    const int64_t turns = beyond ? 6 : MOST_TURNS;
     const int64_t n = beyond ? larger[item] : item + 1;
-    const int64_t each = beyond ? ENOUGH : 1 + wanted / (MOST * MOST_TURNS);
+    const int64_t each = !beyond          ? 1 + wanted / (MOST * MOST_TURNS)
+                         : n > LAST_BATCH ? FEW
+                                          : ENOUGH;
     /* Opened once: pinned memory is slow to get, and one thread at a time gets it. */
     struct batch memory = new_batch(w->routine, w->precision, 'L', 1);
     size_t most =
-        beyond ? ENOUGH * element_bytes(w->precision) * (size_t)(n * (n + 9)) : 0;
+        beyond ? (size_t)(each * n * (n + 50)) * element_bytes(w->precision) : 0;
     bool there = open_memory(&memory, most + ((size_t)8 << 20));
     if (!there)
         memcpy(w->why, memory.why, sizeof w->why);
@@ -391,7 +394,7 @@ static void every_order(enum bl_routine_id r, enum bl_precision p)
 
 static void different_shapes(enum bl_precision p, char uplo)
 {
-    struct batch s = new_batch(BL_POTRF, p, uplo, 600);
+    struct batch s = new_batch(BL_POTRF, p, uplo, beyond ? ENOUGH : 600);
     struct rng r = {(uint64_t)p + 77};
     s.shapes = s.pointers = true; /* the place of an item in memory is no matter */
     for (int64_t i = 0; i < s.count; i++)
@@ -399,14 +402,16 @@ static void different_shapes(enum bl_precision p, char uplo)
              rng_between(&r, 1,
                          i % 3 == 0   ? 5
                          : i % 3 == 1 ? 14
+                         : beyond     ? 150
                                       : MOST),
              (enum matrix_class)(i % CLASSES), CLASS_RANDOM, rng_below(&r, 4),
              rng_next(&r));
-    if (open_memory(&s, (size_t)32 << 20)) {
+    if (open_memory(&s, (size_t)80 << 20)) {
         run_and_check(&s);
         close_memory(&s);
     }
-    verdict(s.why, "tiny-%s-%c-shapes", routine_name(BL_POTRF, p), uplo);
+    verdict(s.why, "%s-%s-%c-shapes", beyond ? "mid" : "tiny", routine_name(BL_POTRF, p),
+            uplo);
     drop(&s);
 }
 
@@ -508,8 +513,11 @@ int main(int argc, char **argv)
     verdict(engine ? "" : bl_engine_why(), "tiny-cholesky-engine");
     if (!engine)
         return 1;
-    for (int p = 0; p < BL_PRECISIONS && beyond; p++)
+    for (int p = 0; p < BL_PRECISIONS && beyond; p++) {
         every_order(BL_POTRF, (enum bl_precision)p);
+        every_order(BL_POSV, (enum bl_precision)p);
+        different_shapes((enum bl_precision)p, 'L');
+    }
     if (beyond)
         return failures() != 0;
     for (int r = 0; r < 4; r++)
