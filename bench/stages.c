@@ -244,7 +244,7 @@ static void copying_alone(char *host, size_t bytes, bool unpack)
         c->ours = ring + k % TRACKS * CHUNK;
         c->unpack = unpack;
         uint64_t begin = bl_now();
-        bl_workers_copy(25000, (int64_t)(CHUNK / UNIT), copy_units, c);
+        bl_workers_copy(25000, (int64_t)(CHUNK / UNIT), copy_units, NULL, c);
         t[k] = (double)(bl_now() - begin) * 1e-9;
         all += t[k];
     }
