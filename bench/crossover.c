@@ -4,11 +4,15 @@
  *
  *     BATCHLAPACK_LAPACK=/path/of/the/lapack bench/crossover [largest n] [routine ...]
  *
- * Square calls with n right-hand sides, as tune.def defines a threshold, with 64-bit
- * integers, which any LAPACK can serve. The engine is started before the first
- * measurement. Medians of 3; a side that takes over 2 s a call is not measured further.
- * The row keeps src/tune.def's thresholds over the other kind of LAPACK (a reference one
- * or not) and those that were not reached: there the GPU was never ahead.
+ * A routine is dgetrf, or getrf for all precisions; none stands for all. Square calls
+ * with n right-hand sides, as tune.def defines a threshold, with 64-bit integers, which
+ * any LAPACK can serve. First all sizes on the GPU, after a rest: OpenBLAS's threads spin
+ * for a tenth of a second after each of its calls, on all CPUs. The engine is started
+ * before the first measurement. Medians of 3, after one call that is not timed; of calls
+ * of over 0.2 s there is one, and a side that takes over 1 s is not measured further. The
+ * row keeps src/tune.def's thresholds over the other kind of LAPACK (a reference one or
+ * not), those of precisions that were not asked for, and those that were not reached:
+ * there the GPU was never ahead.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +23,7 @@
 #include "batchlapack.h"
 #include "bl.h"
 
-static const int sizes[] = {64,   96,   128,  192,  256,  384,  512,  768,
+static const int sizes[] = {32,   64,   96,   128,  192,  256,  384,  512, 768,
                             1024, 1536, 2048, 3072, 4096, 6144, 8192, 0};
 
 static int largest = 8192;
@@ -114,13 +118,17 @@ static void call(struct call *c)
     bl_dispatch(c->id, BL_WIDE, v, (const void *)(uintptr_t)call);
 }
 
-/* Median seconds of one call in a mode. */
-static double measure(struct call *c, int mode, unsigned first)
+#define LONG_CALL 0.2 /* seconds: one will do */
+#define TOO_LONG 1.0
+
+/* Seconds of one call in a mode; the median of `repeats`. */
+static double measure(struct call *c, int mode, unsigned first, int repeats)
 {
     double t[3];
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < repeats; i++) {
         memcpy(c->a, c->a0, c->bytes);
-        memcpy(c->b, c->b0, c->bytes);
+        if (strchr(bl_row(c->id)->args, 'B'))
+            memcpy(c->b, c->b0, c->bytes);
         if (first != c->id) { /* factors, by the routine's own predecessor */
             struct call f = *c;
             f.id = first;
@@ -131,59 +139,79 @@ static double measure(struct call *c, int mode, unsigned first)
         double begin = seconds();
         call(c);
         t[i] = seconds() - begin;
-        if (t[i] > 1)
+        if (t[i] > LONG_CALL || repeats < 3)
             return t[i];
     }
     double low = fmin(fmin(t[0], t[1]), t[2]), high = fmax(fmax(t[0], t[1]), t[2]);
     return t[0] + t[1] + t[2] - low - high;
 }
 
-static double crossover(unsigned id)
+/* As `largest` asks, one for all calls. */
+static void allocate(struct call *c)
 {
-    enum bl_routine_id r = (enum bl_routine_id)(id / BL_PRECISIONS);
-    enum bl_precision p = (enum bl_precision)(id % BL_PRECISIONS);
+    size_t bytes = (size_t)largest * (size_t)largest * sizeof(double) * 2;
+    c->a = malloc(bytes);
+    c->a0 = malloc(bytes);
+    c->b = malloc(bytes);
+    c->b0 = malloc(bytes);
+    c->work = malloc((size_t)largest * 64 * sizeof(double) * 2);
+    c->ipiv = calloc((size_t)largest, sizeof *c->ipiv);
+    if (!c->a || !c->a0 || !c->b || !c->b0 || !c->work || !c->ipiv) {
+        fprintf(stderr, "crossover: no memory\n");
+        exit(1);
+    }
+}
+
+/* Ready for calls of order n. */
+static void prepare(struct call *c, int n)
+{
+    c->n = n;
+    c->bytes =
+        (size_t)(c->n * c->n) * bl_element((enum bl_precision)(c->id % BL_PRECISIONS));
+    c->lwork = 64 * c->n;
+    fill(c, c->a0, true);
+    fill(c, c->b0, false);
+}
+
+static double crossover(struct call c)
+{
+    enum bl_routine_id r = (enum bl_routine_id)(c.id / BL_PRECISIONS);
+    enum bl_precision p = (enum bl_precision)(c.id % BL_PRECISIONS);
     unsigned first = r == BL_GETRS || r == BL_GETRI   ? bl_id(BL_GETRF, p)
                      : r == BL_POTRS || r == BL_POTRI ? bl_id(BL_POTRF, p)
-                                                      : id;
-    double before = 0, before_n = 0, cross = 0;
-    for (const int *n = sizes; *n && *n <= largest; n++) {
-        struct call c = {.id = id, .n = *n, .uplo = 'L', .trans = 'N'};
-        c.bytes = (size_t)(c.n * c.n) * bl_element(p);
-        c.lwork = 64 * c.n;
-        c.a = malloc(c.bytes);
-        c.a0 = malloc(c.bytes);
-        c.b = malloc(c.bytes);
-        c.b0 = malloc(c.bytes);
-        c.work = malloc((size_t)c.lwork * bl_element(p));
-        c.ipiv = calloc((size_t)c.n, sizeof *c.ipiv);
-        fill(&c, c.a0, true);
-        fill(&c, c.b0, false);
-        measure(&c, BATCHLAPACK_MODE_GPU, first);
-        double gpu = measure(&c, BATCHLAPACK_MODE_GPU, first);
-        double cpu = measure(&c, BATCHLAPACK_MODE_CPU, first);
+                                                      : c.id;
+    double before = 0, before_n = 0, cross = 0, gpu[sizeof sizes / sizeof *sizes];
+    static const struct timespec rest = {0, 150000000};
+    int count = 0;
+    nanosleep(&rest, NULL);
+    for (int i = 0; sizes[i] && sizes[i] <= largest; i++) {
+        prepare(&c, sizes[i]);
+        measure(&c, BATCHLAPACK_MODE_GPU, first, 1);
+        gpu[count++] = measure(&c, BATCHLAPACK_MODE_GPU, first, 3);
+        if (gpu[i] > TOO_LONG)
+            break;
+    }
+    for (int i = 0; i < count; i++) {
+        prepare(&c, sizes[i]);
+        measure(&c, BATCHLAPACK_MODE_CPU, first, 1);
+        double cpu = measure(&c, BATCHLAPACK_MODE_CPU, first, 3);
         double flops = flops_of(&c);
         printf("%c%-6s %6d  CPU %10.3f ms %8.1f GFLOP/s  GPU %10.3f ms %8.1f GFLOP/s  "
                "%7.2f\n",
-               bl_prefix(id), bl_row(id)->name, *n, cpu * 1e3, flops / cpu * 1e-9,
-               gpu * 1e3, flops / gpu * 1e-9, cpu / gpu);
+               bl_prefix(c.id), bl_row(c.id)->name, sizes[i], cpu * 1e3,
+               flops / cpu * 1e-9, gpu[i] * 1e3, flops / gpu[i] * 1e-9, cpu / gpu[i]);
         fflush(stdout);
-        double ratio = log(cpu / gpu);
+        double ratio = log(cpu / gpu[i]);
         /* The last crossing counts: from there on the GPU stays ahead. */
         if (ratio > 0 && before <= 0)
             cross = before_n == 0
-                        ? *n
-                        : before_n * pow(*n / before_n, -before / (ratio - before));
+                        ? sizes[i]
+                        : before_n * pow(sizes[i] / before_n, -before / (ratio - before));
         if (ratio <= 0)
             cross = 0;
         before = ratio;
-        before_n = *n;
-        free(c.a);
-        free(c.a0);
-        free(c.b);
-        free(c.b0);
-        free(c.work);
-        free(c.ipiv);
-        if (cpu > 2 || gpu > 2)
+        before_n = sizes[i];
+        if (cpu > TOO_LONG)
             break;
     }
     return cross;
@@ -233,6 +261,16 @@ static void print_row(unsigned r, const double cross[BL_PRECISIONS], bool refere
     printf(", %d)\n", row[r].chain);
 }
 
+static bool is_wanted(unsigned id, int argc, char **argv)
+{
+    char name[BL_SYMBOL_MAX];
+    snprintf(name, sizeof name, "%c%s", bl_prefix(id), bl_row(id)->name);
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], name) == 0 || strcmp(argv[i], name + 1) == 0)
+            return true;
+    return argc == 1;
+}
+
 int main(int argc, char **argv)
 {
     struct bl_target lapack =
@@ -243,16 +281,20 @@ int main(int argc, char **argv)
         argc--;
         argv++;
     }
+    struct call c = {.uplo = 'L', .trans = 'N'};
+    allocate(&c);
     for (unsigned r = 0; r < BL_LAPACK_ROUTINES; r++) {
-        bool wanted = argc == 1;
-        for (int i = 1; i < argc; i++)
-            wanted |= strcmp(argv[i], bl_routines[r].name) == 0;
-        if (!wanted)
-            continue;
-        double n[BL_PRECISIONS];
-        for (unsigned p = 0; p < BL_PRECISIONS; p++)
-            n[p] = crossover(bl_id(r, p));
-        print_row(r, n, lapack.reference);
+        double n[BL_PRECISIONS] = {0};
+        bool any = false;
+        for (unsigned p = 0; p < BL_PRECISIONS; p++) {
+            c.id = bl_id(r, p);
+            if (!is_wanted(c.id, argc, argv))
+                continue;
+            n[p] = crossover(c);
+            any = true;
+        }
+        if (any)
+            print_row(r, n, lapack.reference);
         fflush(stdout);
     }
     return 0;

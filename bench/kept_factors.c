@@ -7,8 +7,9 @@
  * copy of what getrf gave it, which proves that it is unchanged, then the routine alone
  * on device memory, with B in and out and for getri the inverse out. "copy" is what each
  * getrf would pay for the copy that is compared with. "cpu" is the program's LAPACK. The
- * better of three; gain is the lesser of again and cpu over kept, and over kept with the
- * copy. Linked with libshim; BATCHLAPACK_ENGINE says which engine.
+ * better of three, with 64-bit integers, which any LAPACK can serve; gain is the lesser
+ * of again and cpu over kept, and over kept with the copy. Linked with libshim;
+ * BATCHLAPACK_ENGINE says which engine.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 static const struct bl_engine *engine;
 static void *queue, *pinned;
 static char *device;
-static int32_t *ipiv, *pivots;
+static int64_t *ipiv, *pivots;
 static double *a, *shadow, *start, *b, *work;
 
 #define PART_BYTES ((int64_t)1 << 18)
@@ -44,14 +45,14 @@ static void copy(void *arg, int64_t from, int64_t to, int worker)
     memcpy((char *)shadow + at, (char *)a + at, (size_t)((to - from) * PART_BYTES));
 }
 
-static void call(enum bl_row row, int32_t n, int32_t nrhs)
+static void call(enum bl_row row, int64_t n, int64_t nrhs)
 {
     char no = 'N';
-    int32_t info = 0, lwork = 64 * n;
+    int64_t info = 0, lwork = 64 * n;
     void *factor[] = {&n, &n, a, &n, ipiv, &info};
     void *solve[] = {&no, &n, &nrhs, a, &n, ipiv, b, &n, &info};
     void *invert[] = {&n, a, &n, ipiv, work, &lwork, &info};
-    bl_dispatch(bl_id(row, BL_D), 0,
+    bl_dispatch(bl_id(row, BL_D), BL_WIDE,
                 row == BL_ROW_GETRF   ? factor
                 : row == BL_ROW_GETRS ? solve
                                       : invert,
@@ -74,7 +75,7 @@ static void on_device(enum bl_row row, int64_t n, int64_t nrhs)
     struct bl_job job = {.routine = row == BL_ROW_GETRS ? BL_GETRS : BL_GETRI,
                          .precision = BL_D,
                          .trans = row == BL_ROW_GETRS ? 'N' : 0,
-                         .int_size = 4,
+                         .int_size = 8,
                          .m = n,
                          .n = n,
                          .nrhs = nrhs,
@@ -131,8 +132,8 @@ static void table(int32_t n)
     batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
     call(BL_ROW_GETRF, n, 0);
     memcpy(shadow, a, bytes);
-    memcpy(pinned, ipiv, (size_t)n * 4);
-    must(engine->copy_in(queue, pivots, pinned, (size_t)n * 4) || engine->wait(queue));
+    memcpy(pinned, ipiv, (size_t)n * 8);
+    must(engine->copy_in(queue, pivots, pinned, (size_t)n * 8) || engine->wait(queue));
     double compared = seconds(COMPARE, 0, n, 0), copied = seconds(COPY, 0, n, 0);
     for (int i = 0; i < 4; i++) {
         enum bl_row row = columns[i] ? BL_ROW_GETRS : BL_ROW_GETRI;
@@ -165,7 +166,7 @@ int main(int argc, char **argv)
     must(engine->queue_open(&queue));
     must(engine->host_alloc(bytes + 64, &pinned));
     must(engine->device_alloc(3 * bytes + ((size_t)64 << 20), &p));
-    must(engine->device_alloc((size_t)largest * 4 + 64, &q));
+    must(engine->device_alloc((size_t)largest * 8 + 64, &q));
     device = p;
     pivots = q;
     a = malloc(bytes);
@@ -173,7 +174,7 @@ int main(int argc, char **argv)
     start = malloc(bytes);
     b = malloc(bytes + 2048 * (size_t)largest);
     work = malloc((size_t)largest * 512);
-    ipiv = malloc((size_t)largest * 4);
+    ipiv = malloc((size_t)largest * 8);
     if (!a || !shadow || !start || !b || !work || !ipiv)
         return 1;
     uint64_t x = 1;

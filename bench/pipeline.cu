@@ -1,6 +1,7 @@
 /* Host data at the speed of the link? Whole calls, host memory to host memory.
  *
- *     bench/pipeline [megabytes [sections [sizes]]]     (2048, "bpwsc", 32,64,128,256)
+ *     bench/pipeline [megabytes [sections [sizes]]]     (2048, "bpw", 32,64,128,256)
+ *     bench/pipeline single [sizes]                     (4096,8192,16384)
  *
  * Every section is measured against this run's own link: copies from pinned memory each
  * way, both ways at once, and cudaMemcpy of pageable memory; and its own memcpy by all
@@ -12,13 +13,16 @@
  * p: and an eighth of it with the program's LAPACK on all cores, as if it were all.
  * w: dgetrs_ of order 16 with so many right-hand sides that they fill 128 and 512 MiB of
  *    pageable memory: nearly nothing but one operand's way in and out.
- * s: dgetrf_ and dpotrf_ at n = 4096 and 8192 from pageable memory against copying in and
- *    out at the link's speed and the factorization alone on device memory;
- * c: and against cuSOLVER with plain cudaMemcpy of the same pageable arrays.
+ * single: dgetrf_ and dpotrf_ from pageable memory against the bound, the greater of copy
+ *    in and factorization, and copy out. Copies are a half each of the same bytes' way in
+ *    and out through the pipeline (dgetrs_ of order 16), the factorization is the same
+ * call on device memory. And against cuSOLVER with plain cudaMemcpy of the same pageable
+ *    arrays, and to n = 8192 the program's LAPACK.
  *
- * The best of five, after a first call that starts the engine and pins memory. Linked
- * with the library and cuSOLVER; BATCHLAPACK_ENGINE names an engine that is not beside
- * it. No other process should use the card.
+ * The best of five (of two where they take over half a second), after a first call that
+ * starts the engine and pins memory. Linked with the library and cuSOLVER;
+ * BATCHLAPACK_ENGINE names an engine that is not beside it, BATCHLAPACK_LAPACK the other
+ * LAPACK. No other process should use the card.
  */
 #include <chrono>
 #include <cstdint>
@@ -32,13 +36,14 @@
 
 #include "batchlapack.h"
 
-extern "C" void dgetrf_(const int *m, const int *n, double *a, const int *lda, int *ipiv,
-                        int *info);
-extern "C" void dgetrs_(const char *trans, const int *n, const int *nrhs, const double *a,
-                        const int *lda, const int *ipiv, double *b, const int *ldb,
-                        int *info);
-extern "C" void dpotrf_(const char *uplo, const int *n, double *a, const int *lda,
-                        int *info);
+/* With 64-bit integers, which any LAPACK can serve. */
+extern "C" void dgetrf_64_(const int64_t *m, const int64_t *n, double *a,
+                           const int64_t *lda, int64_t *ipiv, int64_t *info);
+extern "C" void dgetrs_64_(const char *trans, const int64_t *n, const int64_t *nrhs,
+                           const double *a, const int64_t *lda, const int64_t *ipiv,
+                           double *b, const int64_t *ldb, int64_t *info);
+extern "C" void dpotrf_64_(const char *uplo, const int64_t *n, double *a,
+                           const int64_t *lda, int64_t *info);
 
 static const int REPEATS = 5;
 static cudaStream_t up, down;
@@ -59,18 +64,19 @@ static double now()
         .count();
 }
 
-/* The better of REPEATS; `before` is not timed. */
+/* The best of REPEATS, or of what half a second holds; `before` is not timed. */
 template <class Before, class Call>
 static double best(Before before, Call call)
 {
-    double least = 1e30;
-    for (int i = 0; i < REPEATS; i++) {
+    double least = 1e30, sum = 0;
+    for (int i = 0; i < REPEATS && (i < 2 || sum < 0.5); i++) {
         before();
         must(cudaDeviceSynchronize() == cudaSuccess, "before a call");
         double begin = now();
         call();
         double seconds = now() - begin;
         least = seconds < least ? seconds : least;
+        sum += seconds;
     }
     return least;
 }
@@ -211,9 +217,44 @@ static void batches(int64_t n, size_t bytes, double *device, double *pinned,
     cudaFree(device_info);
 }
 
-/* ---- single matrices ---- */
+/* ---- single calls ---- */
 
-static void cusolver(bool lu, int n, double *device, double *host, double *seconds)
+/* One wide B, in and out. */
+static double wide(size_t bytes, double *pageable)
+{
+    const int64_t n = 16, nrhs = (int64_t)(bytes / n / sizeof(double));
+    const char no = 'N';
+    double a[16 * 16] = {0};
+    int64_t ipiv[16], info = -1;
+    for (int64_t i = 0; i < n; i++) {
+        a[i * (n + 1)] = 2;
+        ipiv[i] = i + 1;
+    }
+    batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
+    double call = best(
+        nothing, [&] { dgetrs_64_(&no, &n, &nrhs, a, &n, ipiv, pageable, &n, &info); });
+    must(info == 0, "INFO of dgetrs");
+    return call;
+}
+
+static void say_wide(size_t bytes, double *pageable)
+{
+    double call = wide(bytes, pageable);
+    double in = (double)bytes / link_rate.in, out = (double)bytes / link_rate.out;
+    printf("dgetrs_ with %4zu MiB of right-hand sides: %8.2f ms; link in %.2f and out "
+           "%.2f: x %.2f of their sum\n",
+           bytes >> 20, call * 1e3, in * 1e3, out * 1e3, call / (in + out));
+    fflush(stdout);
+}
+
+/* Factors become a matrix again that is good for LU and for Cholesky. */
+static void dominate(double *a, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        a[i * (n + 1)] = 2.0 * (double)n;
+}
+
+static double cusolver(bool lu, int n, double *device, double *host)
 {
     cusolverDnHandle_t handle;
     double *work;
@@ -228,100 +269,101 @@ static void cusolver(bool lu, int n, double *device, double *host, double *secon
              cudaMalloc(&info, sizeof(int)) == cudaSuccess,
          "cuSOLVER's memory");
     size_t bytes = (size_t)n * (size_t)n * sizeof(double);
-    *seconds = best(
-        [=] {
-            fill<<<1024, 256>>>(device, (size_t)n * (size_t)n, (size_t)n);
-            cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost);
-        },
-        [=] {
-            cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice);
-            if (lu)
-                cusolverDnDgetrf(handle, n, n, device, n, work, ipiv, info);
-            else
-                cusolverDnDpotrf(handle, CUBLAS_FILL_MODE_LOWER, n, device, n, work,
-                                 lwork, info);
-            cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost);
-        });
+    double seconds =
+        best([=] { dominate(host, n); },
+             [=] {
+                 cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice);
+                 if (lu)
+                     cusolverDnDgetrf(handle, n, n, device, n, work, ipiv, info);
+                 else
+                     cusolverDnDpotrf(handle, CUBLAS_FILL_MODE_LOWER, n, device, n, work,
+                                      lwork, info);
+                 cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost);
+             });
     cudaFree(work);
     cudaFree(ipiv);
     cudaFree(info);
     cusolverDnDestroy(handle);
+    return seconds;
 }
 
-static void single(bool lu, int n, double *device, double *pageable, bool peer)
+#define LARGEST_ON_CPU 8192
+
+static void single(bool lu, int64_t n, double *device, double *pageable, double copies)
 {
     size_t count = (size_t)n * (size_t)n, bytes = count * sizeof(double);
-    std::vector<int> ipiv((size_t)n);
-    int info = -1, *device_integers;
+    std::vector<int64_t> ipiv((size_t)n);
+    int64_t info = -1, *device_info, square = (int64_t)count, one = 1;
     const char lower = 'L';
-    int64_t n64 = n, square = (int64_t)count, one = 1;
-    must(cudaMalloc(&device_integers, (size_t)n * 8 + 8) == cudaSuccess, "integers");
-    auto refill = [=] { fill<<<1024, 256>>>(device, count, (size_t)n); };
-    auto refill_host = [=] {
-        refill();
-        cudaMemcpy(pageable, device, bytes, cudaMemcpyDeviceToHost);
+    must(cudaMalloc(&device_info, (size_t)n * 8 + 8) == cudaSuccess, "integers");
+    fill<<<1024, 256>>>(device, count, (size_t)n);
+    cudaMemcpy(pageable, device, bytes, cudaMemcpyDeviceToHost);
+    auto again = [=] { dominate(pageable, n); };
+    auto call = [&] {
+        if (lu)
+            dgetrf_64_(&n, &n, pageable, &n, ipiv.data(), &info);
+        else
+            dpotrf_64_(&lower, &n, pageable, &n, &info);
     };
     batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
-    double call = best(refill_host, [&] {
-        if (lu)
-            dgetrf_(&n, &n, pageable, &n, ipiv.data(), &info);
-        else
-            dpotrf_(&lower, &n, pageable, &n, &info);
-    });
+    double whole = best(again, call);
     must(info == 0, "INFO");
-    int64_t *device_info = (int64_t *)device_integers, *device_ipiv = device_info + 1;
-    double alone = best(refill, [=] {
-        if (lu)
-            dgetrf_batch_strided_64(&n64, &n64, device, &n64, &square, device_ipiv, &n64,
-                                    &one, device_info);
-        else
-            dpotrf_batch_strided_64(&lower, &n64, device, &n64, &square, &one,
-                                    device_info);
-        cudaDeviceSynchronize();
-    });
-    double in = (double)bytes / link_rate.in, out = (double)bytes / link_rate.out;
-    double theirs = 0;
-    if (peer)
-        cusolver(lu, n, device, pageable, &theirs);
-    printf(
-        "%s n %5d: whole call %8.2f ms; link in %.2f, device alone %.2f, link out %.2f: "
-        "x %.2f of their sum, copies %.2f ms; cuSOLVER and cudaMemcpy %.2f ms (x %.2f)\n",
-        lu ? "dgetrf_" : "dpotrf_", n, call * 1e3, in * 1e3, alone * 1e3, out * 1e3,
-        call / (in + alone + out), (call - alone) * 1e3, theirs * 1e3, theirs / call);
+    double alone =
+        best([=] { fill<<<1024, 256>>>(device, count, (size_t)n); },
+             [=] {
+                 if (lu)
+                     dgetrf_batch_strided_64(&n, &n, device, &n, &square, device_info + 1,
+                                             &n, &one, device_info);
+                 else
+                     dpotrf_batch_strided_64(&lower, &n, device, &n, &square, &one,
+                                             device_info);
+                 cudaDeviceSynchronize();
+             });
+    double cpu = 0;
+    batchlapack_set_mode(BATCHLAPACK_MODE_CPU);
+    if (n <= LARGEST_ON_CPU)
+        cpu = best(again, call);
+    double theirs = cusolver(lu, (int)n, device, pageable);
+    double one_way = copies / 2 * (lu ? 1 : 0.5);
+    double bound = one_way + (one_way > alone ? one_way : alone);
+    printf("%s n %5lld: whole call %8.2f ms; copies each way %7.2f, device alone %7.2f: "
+           "x %.2f of the bound; cuSOLVER and cudaMemcpy %8.2f ms (x %.2f)",
+           lu ? "dgetrf_" : "dpotrf_", (long long)n, whole * 1e3, one_way * 1e3,
+           alone * 1e3, whole / bound, theirs * 1e3, theirs / whole);
+    if (cpu > 0)
+        printf("; CPU %8.2f ms (x %.2f)", cpu * 1e3, cpu / whole);
+    printf("\n");
     fflush(stdout);
-    cudaFree(device_integers);
+    cudaFree(device_info);
 }
 
-/* One wide B. */
-static void wide(size_t bytes, double *device, double *pageable)
+static int singles(const char *sizes)
 {
-    const int n = 16, nrhs = (int)(bytes / n / sizeof(double));
-    const char no = 'N';
-    double a[16 * 16] = {0};
-    int ipiv[16], info = -1;
-    for (int i = 0; i < n; i++) {
-        a[i * (n + 1)] = 2;
-        ipiv[i] = i + 1;
+    int64_t most = 0;
+    for (const char *s = sizes; *s; s += strcspn(s, ",")) {
+        s += *s == ',';
+        most = atoi(s) > most ? atoi(s) : most;
     }
-    batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
-    double call = best(
-        [=] {
-            fill<<<1024, 256>>>(device, bytes / sizeof(double), (size_t)n);
-            cudaMemcpy(pageable, device, bytes, cudaMemcpyDeviceToHost);
-        },
-        [&] { dgetrs_(&no, &n, &nrhs, a, &n, ipiv, pageable, &n, &info); });
-    must(info == 0, "INFO of dgetrs");
-    double in = (double)bytes / link_rate.in, out = (double)bytes / link_rate.out;
-    printf("dgetrs_ with %4zu MiB of right-hand sides: %8.2f ms; link in %.2f and out "
-           "%.2f: x %.2f of their sum\n",
-           bytes >> 20, call * 1e3, in * 1e3, out * 1e3, call / (in + out));
-    fflush(stdout);
+    size_t bytes = (size_t)(most * most) * sizeof(double);
+    double *device, *pageable = (double *)malloc(bytes);
+    must(pageable && cudaMalloc(&device, bytes) == cudaSuccess, "memory");
+    memset(pageable, 0, bytes);
+    for (const char *s = sizes; *s; s += strcspn(s, ",")) {
+        s += *s == ',';
+        int64_t n = atoi(s);
+        double copies = wide((size_t)(n * n) * sizeof(double), pageable);
+        single(true, n, device, pageable, copies);
+        single(false, n, device, pageable, copies);
+    }
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "single") == 0)
+        return singles(argc > 2 ? argv[2] : "4096,8192,16384");
     size_t bytes = (size_t)(argc > 1 ? atoi(argv[1]) : 2048) << 20;
-    const char *sections = argc > 2 ? argv[2] : "bpwsc";
+    const char *sections = argc > 2 ? argv[2] : "bpw";
     const char *sizes = argc > 3 ? argv[3] : "32,64,128,256";
     double *device, *pinned, *pageable = (double *)malloc(bytes);
     must(cudaMalloc(&device, bytes) == cudaSuccess &&
@@ -337,10 +379,6 @@ int main(int argc, char **argv)
         batches(atoi(s), bytes, device, pinned, pageable, strchr(sections, 'p'));
     }
     for (size_t b = (size_t)128 << 20; strchr(sections, 'w') && b <= bytes; b *= 4)
-        wide(b, device, pageable);
-    for (int n = 4096; strchr(sections, 's') && n <= 8192; n *= 2)
-        for (int lu = 1; lu >= 0; lu--)
-            if ((size_t)n * (size_t)n * sizeof(double) <= bytes)
-                single(lu, n, device, pageable, strchr(sections, 'c'));
+        say_wide(b, pageable);
     return 0;
 }

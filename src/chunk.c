@@ -256,24 +256,46 @@ static void move_unit(const struct bl_move *m, size_t unit)
               m->pinned + (from - m->from), m->unpack);
 }
 
+struct moving {
+    const struct bl_move *moves;
+    int count, passed; /* passed on to `moved` */
+    bl_moved *moved;
+    void *arg;
+    _Atomic int64_t left[BL_MOST_MOVES]; /* units */
+};
+
 static void move_units(void *arg, int64_t from, int64_t to, int worker)
 {
+    struct moving *all = arg;
     (void)worker;
     size_t unit = (size_t)from, end = (size_t)to, passed = 0;
-    for (const struct bl_move *m = arg; unit < end; m++) {
-        size_t stop = bl_min(end, passed + units(m));
+    for (int i = 0; unit < end; i++) {
+        const struct bl_move *m = &all->moves[i];
+        size_t stop = bl_min(end, passed + units(m)), begin = unit;
         for (; unit < stop; unit++)
             move_unit(m, unit - passed);
+        atomic_fetch_sub(&all->left[i], (int64_t)(unit - begin));
         passed += units(m);
     }
 }
 
-void bl_chunk_move(const struct bl_move *moves, int count)
+static void pass_on(void *arg)
 {
-    int64_t all = 0;
-    for (int i = 0; i < count; i++)
-        all += (int64_t)units(&moves[i]);
-    bl_workers_copy(UNIT_NS, all, move_units, (void *)(uintptr_t)moves);
+    struct moving *all = arg;
+    while (all->passed < all->count && atomic_load(&all->left[all->passed]) == 0)
+        all->moved(all->arg, all->passed++);
+}
+
+void bl_chunk_move(const struct bl_move *moves, int count, bl_moved *moved, void *arg)
+{
+    struct moving all = {.moves = moves, .count = count, .moved = moved, .arg = arg};
+    int64_t sum = 0;
+    for (int i = 0; i < count; i++) {
+        int64_t mine = (int64_t)units(&moves[i]);
+        atomic_init(&all.left[i], mine);
+        sum += mine;
+    }
+    bl_workers_copy(UNIT_NS, sum, move_units, moved ? pass_on : NULL, &all);
 }
 
 enum bl_status bl_chunk_verdict(const struct bl_chunk *c, const char *pinned)

@@ -61,7 +61,11 @@ struct bl_move {
     char *pinned; /* holds byte `from`, or the block's columns without gaps */
     bool unpack;
 };
-void bl_chunk_move(const struct bl_move *moves, int count);
+#define BL_MOST_MOVES 40 /* at a time */
+/* moved, where not NULL: called on the calling thread when move i, and all before it, are
+ * complete, while others may not be. */
+typedef void bl_moved(void *arg, int i);
+void bl_chunk_move(const struct bl_move *moves, int count, bl_moved *moved, void *arg);
 
 /* The next block of A, of about so many bytes, that begins in column `col`; cols is 0
  * where there is none. */

@@ -14,32 +14,65 @@ static struct bl_lane lanes[LANES];
 _Atomic bool bl_lanes_hold_memory;
 static _Atomic unsigned calls; /* of any kind, since release_idle() last looked */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t given_back = PTHREAD_COND_INITIALIZER;
+/* Under the lock: */
+static struct waiter {
+    pthread_cond_t served;
+    struct bl_lane *lane; /* what it got */
+    struct waiter *next;
+} * first_waiter, **last_waiter = &first_waiter; /* for a lane, in the order they came */
+static int hungry;                               /* lanes that wait for device memory */
+static pthread_cond_t given_back = PTHREAD_COND_INITIALIZER; /* for these */
 
 /* The child has none of the parent's device memory; its engine is off as well. */
 void bl_pipeline_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&given_back, NULL);
+    first_waiter = NULL;
+    last_waiter = &first_waiter;
+    hungry = 0;
     memset(lanes, 0, sizeof lanes);
     atomic_store(&bl_lanes_hold_memory, false);
 }
 
-struct bl_lane *bl_lane_take(void)
+/* One that has its memory already comes first. While a lane waits for the memory that
+ * others hold, none is lent: it would never find them idle. */
+static struct bl_lane *free_lane(void)
 {
     struct bl_lane *lane = NULL;
-    pthread_mutex_lock(&lock);
-    while (!lane) {
-        /* One that has its memory already comes first. */
-        for (int i = 0; i < LANES; i++)
-            if (!lanes[i].taken && (!lane || lanes[i].arena_bytes > lane->arena_bytes))
-                lane = &lanes[i];
-        if (!lane)
-            pthread_cond_wait(&given_back, &lock);
-    }
-    lane->taken = true;
-    pthread_mutex_unlock(&lock);
+    for (int i = 0; i < LANES && hungry == 0; i++)
+        if (!lanes[i].taken && (!lane || lanes[i].arena_bytes > lane->arena_bytes))
+            lane = &lanes[i];
     return lane;
+}
+
+/* Whoever comes first is served first: a thread that gives a lane back and at once wants
+ * one again has no advantage over those that wait. */
+static void serve(void)
+{
+    struct bl_lane *lane;
+    while (first_waiter && (lane = free_lane())) {
+        struct waiter *w = first_waiter;
+        lane->taken = true;
+        w->lane = lane;
+        first_waiter = w->next;
+        if (!first_waiter)
+            last_waiter = &first_waiter;
+        pthread_cond_signal(&w->served);
+    }
+}
+
+struct bl_lane *bl_lane_take(void)
+{
+    struct waiter w = {.served = PTHREAD_COND_INITIALIZER};
+    pthread_mutex_lock(&lock);
+    *last_waiter = &w;
+    last_waiter = &w.next;
+    serve();
+    while (!w.lane)
+        pthread_cond_wait(&w.served, &lock);
+    pthread_mutex_unlock(&lock);
+    return w.lane;
 }
 
 void bl_lane_give(struct bl_lane *lane)
@@ -47,6 +80,7 @@ void bl_lane_give(struct bl_lane *lane)
     pthread_mutex_lock(&lock);
     lane->taken = false;
     pthread_cond_broadcast(&given_back);
+    serve();
     pthread_mutex_unlock(&lock);
 }
 
@@ -129,6 +163,7 @@ static enum bl_status need_arena(const struct bl_engine *e, struct bl_lane *lane
     pthread_mutex_lock(&lock);
     drop_arena(e, lane);
     enum bl_status status = allocate(e, lane, bytes);
+    hungry++;
     while (status == BL_NOMEM) {
         bool dropped = false, busy = false;
         for (int i = 0; i < LANES; i++) {
@@ -144,6 +179,8 @@ static enum bl_status need_arena(const struct bl_engine *e, struct bl_lane *lane
             pthread_cond_wait(&given_back, &lock);
         status = allocate(e, lane, bytes);
     }
+    hungry--;
+    serve();
     pthread_mutex_unlock(&lock);
     return status;
 }

@@ -154,50 +154,67 @@ _Noreturn static void lost_in_write_back(void)
 }
 
 /* What of the chunk goes in, or out: its span, then A where that goes in blocks. What
- * fits the ring has a place for each piece, and one queue. */
+ * fits the ring has a place for each piece, and one queue. Else groups of pieces take
+ * turns in the two halves of the ring, each with a queue of its own. */
 struct pieces {
     const struct pipeline *p;
     const struct bl_chunk *c;
     bool out, fits;
-    size_t from;     /* next of the span */
-    int64_t col;     /* next of A */
-    size_t k, bytes; /* pieces so far, and what they take of the ring */
+    size_t from;  /* next of the span */
+    int64_t col;  /* next of A */
+    size_t bytes; /* what the pieces so far take of the ring */
+    int groups;   /* so far */
 };
 
-struct piece {
-    struct bl_move move;
-    size_t bytes;
-    void *queue;
-    bool reused; /* its place was another piece's before */
+/* Pieces that are packed, or unpacked, in one run of our workers: whoever is late with a
+ * part of one keeps nobody waiting who has another to do. */
+struct group {
+    struct bl_move move[BL_MOST_MOVES];
+    size_t bytes[BL_MOST_MOVES];
+    int count, half;
+    size_t at;   /* `bytes` of all pieces before it */
+    bool reused; /* its half was another group's before */
 };
 
-static bool next_piece(struct pieces *all, struct piece *piece)
+static bool next_piece(struct pieces *all, struct bl_move *m, size_t *bytes)
 {
     const struct bl_chunk *c = all->c;
     const struct bl_region *a = &c->region[BL_REGION_A];
     size_t most = all->fits ? PIECE_BYTES : LARGE_PIECE_BYTES;
     size_t to = all->out ? c->out_to : c->in_to;
-    struct bl_move m = {.chunk = c, .from = all->from};
+    *m = (struct bl_move){.chunk = c, .from = all->from};
     if (all->from < to) {
-        m.to = bl_min(all->from + most, to);
-        piece->bytes = m.to - m.from;
-        all->from = m.to;
+        m->to = bl_min(all->from + most, to);
+        *bytes = m->to - m->from;
+        all->from = m->to;
     } else if (a->blocks && (all->out ? a->out : !a->direct)) {
-        m = bl_chunk_block(c, all->col, most);
-        piece->bytes = (size_t)(m.rows * m.cols) * a->element;
-        all->col += m.cols;
+        *m = bl_chunk_block(c, all->col, most);
+        *bytes = (size_t)(m->rows * m->cols) * a->element;
+        all->col += m->cols;
     }
-    if (m.to == 0 && m.cols == 0)
+    if (m->to == 0 && m->cols == 0)
         return false;
-    size_t track = all->fits ? 0 : all->k % BL_TRACKS;
-    m.pinned = all->p->lane->ring + (all->fits ? all->bytes : track * most);
-    m.unpack = all->out;
-    piece->move = m;
-    piece->queue = all->p->lane->queue[track];
-    piece->reused = !all->fits && all->k >= BL_TRACKS;
-    all->bytes += (piece->bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
-    all->k++;
+    m->unpack = all->out;
+    all->bytes += (*bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
     return true;
+}
+
+static bool next_group(struct pieces *all, struct group *g)
+{
+    const size_t half = BL_RING_BYTES / 2, most = all->fits ? SIZE_MAX : half;
+    g->count = 0;
+    g->half = all->fits ? 0 : all->groups % 2;
+    g->reused = !all->fits && all->groups >= 2;
+    g->at = all->bytes;
+    char *ring = all->p->lane->ring + (all->fits ? g->at : (size_t)g->half * half);
+    for (size_t at = 0; g->count < BL_MOST_MOVES && at + LARGE_PIECE_BYTES <= most;) {
+        if (!next_piece(all, &g->move[g->count], &g->bytes[g->count]))
+            break;
+        g->move[g->count++].pinned = ring + at;
+        at = all->bytes - g->at;
+    }
+    all->groups += g->count > 0;
+    return g->count > 0;
 }
 
 static struct pieces begin_pieces(const struct pipeline *p, const struct bl_chunk *c,
@@ -212,8 +229,9 @@ static size_t all_bytes(const struct pipeline *p, const struct bl_chunk *c, bool
                         bool fits)
 {
     struct pieces all = begin_pieces(p, c, out, fits);
-    struct piece piece;
-    while (next_piece(&all, &piece))
+    struct bl_move move;
+    size_t bytes;
+    while (next_piece(&all, &move, &bytes))
         continue;
     return all.bytes;
 }
@@ -224,42 +242,61 @@ static struct pieces pieces_of(const struct pipeline *p, const struct bl_chunk *
     return begin_pieces(p, c, out, all_bytes(p, c, out, true) <= p->lane->ring_bytes);
 }
 
-static enum bl_status copy_piece(const struct pieces *all, const struct piece *piece)
+static enum bl_status copy_piece(const struct pieces *all, const struct group *g, int i)
 {
     const struct bl_engine *e = all->p->e;
-    const struct bl_move *m = &piece->move;
+    const struct bl_move *m = &g->move[i];
     const struct bl_region *a = &all->c->region[BL_REGION_A];
+    void *queue = all->p->lane->queue[g->half];
     char *at = all->p->lane->arena + m->from;
     size_t column = (size_t)m->rows * a->element;
     size_t pitch = (size_t)all->c->host->m * a->element;
     uint64_t *traffic = all->out ? &all->p->traffic->out : &all->p->traffic->in;
-    *traffic += piece->bytes;
+    *traffic += g->bytes[i];
     if (m->cols == 0)
-        return all->out ? e->copy_out(piece->queue, m->pinned, at, piece->bytes)
-                        : e->copy_in(piece->queue, at, m->pinned, piece->bytes);
-    return all->out ? e->copy_out_columns(piece->queue, m->pinned, at, pitch, column,
-                                          (size_t)m->cols)
-                    : e->copy_in_columns(piece->queue, at, pitch, m->pinned, column,
-                                         (size_t)m->cols);
+        return all->out ? e->copy_out(queue, m->pinned, at, g->bytes[i])
+                        : e->copy_in(queue, at, m->pinned, g->bytes[i]);
+    return all->out
+               ? e->copy_out_columns(queue, m->pinned, at, pitch, column, (size_t)m->cols)
+               : e->copy_in_columns(queue, at, pitch, m->pinned, column, (size_t)m->cols);
 }
 
-/* The copy of a piece goes on while the next one is packed. */
+/* Pieces on their way while the others of their group are packed. */
+struct sending {
+    const struct pieces *all;
+    const struct group *g;
+    enum bl_status status;
+};
+
+static void send_piece(void *arg, int i)
+{
+    struct sending *s = arg;
+    if (s->status == BL_OK)
+        s->status = copy_piece(s->all, s->g, i);
+}
+
 static enum bl_status send_pieces(const struct pipeline *p, const struct bl_chunk *c)
 {
     struct pieces all = pieces_of(p, c, false);
-    struct piece piece;
-    enum bl_status status = send_direct(p, c, p->lane->arena, p->lane->queue[0]);
-    while (status == BL_OK && next_piece(&all, &piece)) {
-        if (piece.reused)
-            status = p->e->wait(piece.queue);
-        if (status != BL_OK)
-            break;
-        bl_chunk_move(&piece.move, 1);
-        status = copy_piece(&all, &piece);
+    struct group g;
+    struct sending s = {&all, &g, send_direct(p, c, p->lane->arena, p->lane->queue[0])};
+    while (s.status == BL_OK && next_group(&all, &g)) {
+        if (g.reused)
+            s.status = p->e->wait(p->lane->queue[g.half]);
+        if (s.status == BL_OK)
+            bl_chunk_move(g.move, g.count, send_piece, &s);
     }
     /* The run is on the first queue. */
-    for (int i = 1; i < BL_TRACKS && !all.fits && status == BL_OK; i++)
-        status = p->e->wait(p->lane->queue[i]);
+    if (s.status == BL_OK && all.groups > 1 && !all.fits)
+        s.status = p->e->wait(p->lane->queue[1]);
+    return s.status;
+}
+
+static enum bl_status copy_out_group(const struct pieces *all, const struct group *g)
+{
+    enum bl_status status = BL_OK;
+    for (int i = 0; i < g->count && status == BL_OK; i++)
+        status = copy_piece(all, g, i);
     return status;
 }
 
@@ -267,17 +304,17 @@ static enum bl_status send_pieces(const struct pipeline *p, const struct bl_chun
 static enum bl_status receive_at_once(const struct pipeline *p, const struct bl_chunk *c)
 {
     struct pieces all = pieces_of(p, c, true);
-    struct piece piece;
+    struct group g;
     enum bl_status status = BL_OK;
-    while (status == BL_OK && next_piece(&all, &piece))
-        status = copy_piece(&all, &piece);
+    while (status == BL_OK && next_group(&all, &g))
+        status = copy_out_group(&all, &g);
     if (status == BL_OK)
         status = p->e->wait(p->lane->queue[0]);
     if (status == BL_OK)
         status = bl_chunk_verdict(c, p->lane->ring);
     all = pieces_of(p, c, true);
-    while (status == BL_OK && next_piece(&all, &piece))
-        bl_chunk_move(&piece.move, 1);
+    while (status == BL_OK && next_group(&all, &g))
+        bl_chunk_move(g.move, g.count, NULL, NULL);
     return status;
 }
 
@@ -286,25 +323,25 @@ static enum bl_status receive_pieces(const struct pipeline *p, const struct bl_c
                                      char *stage)
 {
     struct pieces all = pieces_of(p, c, true), ahead = all;
-    struct piece piece, next;
+    struct group g, next;
     bool begun = false;
     enum bl_status status = p->e->wait(p->lane->queue[0]); /* for the run */
-    while (status == BL_OK && ahead.k < BL_TRACKS && next_piece(&ahead, &next))
-        status = copy_piece(&ahead, &next);
-    for (size_t at = 0; status == BL_OK && next_piece(&all, &piece); at = all.bytes) {
-        status = p->e->wait(piece.queue);
-        if (status == BL_OK && all.k == 1)
-            status = bl_chunk_verdict(c, piece.move.pinned);
+    for (int i = 0; i < 2 && status == BL_OK && next_group(&ahead, &next); i++)
+        status = copy_out_group(&ahead, &next);
+    while (status == BL_OK && next_group(&all, &g)) {
+        status = p->e->wait(p->lane->queue[g.half]);
+        if (status == BL_OK && all.groups == 1)
+            status = bl_chunk_verdict(c, g.move[0].pinned);
         if (status != BL_OK)
             break;
         if (stage) {
-            memcpy(stage + at, piece.move.pinned, piece.bytes);
+            memcpy(stage + g.at, g.move[0].pinned, all.bytes - g.at);
         } else {
             begun = true;
-            bl_chunk_move(&piece.move, 1);
+            bl_chunk_move(g.move, g.count, NULL, NULL);
         }
-        if (next_piece(&ahead, &next))
-            status = copy_piece(&ahead, &next);
+        if (next_group(&ahead, &next))
+            status = copy_out_group(&ahead, &next);
     }
     if (status != BL_OK && begun)
         lost_in_write_back();
@@ -314,12 +351,14 @@ static enum bl_status receive_pieces(const struct pipeline *p, const struct bl_c
 static enum bl_status receive_staged(const struct pipeline *p, const struct bl_chunk *c)
 {
     struct pieces all = pieces_of(p, c, true);
-    struct piece piece;
+    struct group g;
     char *stage = malloc(all_bytes(p, c, true, false));
     enum bl_status status = stage ? receive_pieces(p, c, stage) : BL_NOMEM;
-    for (size_t at = 0; status == BL_OK && next_piece(&all, &piece); at = all.bytes) {
-        piece.move.pinned = stage + at;
-        bl_chunk_move(&piece.move, 1);
+    while (status == BL_OK && next_group(&all, &g)) {
+        char *ring = g.move[0].pinned;
+        for (int i = 0; i < g.count; i++)
+            g.move[i].pinned = stage + g.at + (g.move[i].pinned - ring);
+        bl_chunk_move(g.move, g.count, NULL, NULL);
     }
     free(stage);
     return status;
@@ -338,7 +377,7 @@ static enum bl_status run_alone(struct pipeline *p, struct bl_chunk *c)
 {
     size_t ring = (size_t)bl_max((int64_t)all_bytes(p, c, false, true),
                                  (int64_t)all_bytes(p, c, true, true));
-    int queues = ring > BL_RING_BYTES ? BL_TRACKS : 1;
+    int queues = ring > BL_RING_BYTES ? 2 : 1;
     enum bl_status status = bl_lane_need(p->e, p->lane, queues, ring, c->total);
     if (status != BL_OK)
         return status;
@@ -416,38 +455,49 @@ static bool goes_alone(const struct bl_chunk *c)
            (c->count == c->host->batch && span_of(c) > PIECE_BYTES);
 }
 
-/* One turn: the oldest chunk is written back while the next one is packed, and that one
- * is sent. Either may be missing. */
+/* One turn: the next chunk is packed and sent, and the oldest written back. Either may be
+ * missing. */
+struct turn {
+    struct pipeline *p;
+    int sends; /* the track of the chunk that is packed */
+    enum bl_status status;
+};
+
+static void send_packed(void *arg, int move)
+{
+    struct turn *t = arg;
+    if (move == 0 && t->sends >= 0)
+        t->status = send(t->p, t->sends);
+}
+
 static enum bl_status turn(struct pipeline *p, bool sends)
 {
     struct bl_move move[2] = {{.chunk = NULL}, {.chunk = NULL}};
     bool receives = p->in_flight > 0 && (!sends || p->in_flight + 1 >= p->tracks);
-    int old = p->oldest, new = sends ? (old + p->in_flight) % p->tracks : 0;
-    struct bl_chunk *o = &p->flight[old], *n = &p->flight[new];
-    enum bl_status status = receives ? receive(p, old) : BL_OK;
-    if (status != BL_OK)
-        return status;
+    int old = p->oldest, new = sends ? (old + p->in_flight) % p->tracks : -1;
+    struct bl_chunk *o = &p->flight[old];
+    struct turn t = {p, new, receives ? receive(p, old) : BL_OK};
+    if (t.status != BL_OK)
+        return t.status;
     if (receives)
-        move[0] = unpacking(o, slot_of(p, old));
+        move[1] = unpacking(o, slot_of(p, old));
     if (sends) {
+        struct bl_chunk *n = &p->flight[new];
         *n = p->waiting;
         p->waiting = (struct bl_chunk){.count = 0};
         bl_chunk_place(n, arena_of(p, new));
-        move[1] = packing(n, slot_of(p, new));
+        move[0] = packing(n, slot_of(p, new));
+        p->next += n->count;
+        p->in_flight++;
     }
-    bl_chunk_move(move, 2);
+    bl_chunk_move(move, 2, send_packed, &t);
     if (receives) {
         *p->done += o->count;
         bl_chunk_drop(o);
         p->oldest = (old + 1) % p->tracks;
         p->in_flight--;
     }
-    if (sends) {
-        p->next += n->count;
-        p->in_flight++;
-        status = send(p, new);
-    }
-    return status;
+    return t.status;
 }
 
 /* As far as it gets. */

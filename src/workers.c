@@ -40,6 +40,7 @@
 
 struct run {
     bl_part *part;
+    void (*progress)(void *); /* NULL, or for the calling thread */
     void *arg;
     int64_t count, grain;
     _Atomic int64_t next;
@@ -127,8 +128,11 @@ static void work(struct run *r, int worker)
 {
     int64_t from;
     while ((from = atomic_fetch_add_explicit(&r->next, r->grain, memory_order_relaxed)) <
-           r->count)
+           r->count) {
         r->part(r->arg, from, bl_min(from + r->grain, r->count), worker);
+        if (worker == 0 && r->progress)
+            r->progress(r->arg);
+    }
     atomic_fetch_or(&r->raised, fetestexcept(FE_ALL_EXCEPT));
 }
 
@@ -146,8 +150,11 @@ static void look_out(const struct run *r)
     uint64_t begin = bl_now();
     while ((r ? atomic_load_explicit(&r->inside, memory_order_relaxed) > 0
               : atomic_load_explicit(&wanted, memory_order_relaxed) <= 0) &&
-           bl_now() - begin < LOOK_OUT_NS)
+           bl_now() - begin < LOOK_OUT_NS) {
         sched_yield();
+        if (r && r->progress)
+            r->progress(r->arg);
+    }
 }
 
 static void help(void) /* with the lock held */
@@ -262,13 +269,22 @@ static bool share_out(struct run *r, int64_t ns, int together)
     return run_together(r, together - 1);
 }
 
-void bl_workers_copy(int64_t ns, int64_t count, bl_part *part, void *arg)
+void bl_workers_copy(int64_t ns, int64_t count, bl_part *part, void (*progress)(void *),
+                     void *arg)
 {
     int together = count > 0 ? worth(ns, count) : 0;
-    struct run r = {.part = part, .arg = arg, .count = count, .more_to_come = true};
+    struct run r = {.part = part,
+                    .progress = progress,
+                    .arg = arg,
+                    .count = count,
+                    .more_to_come = true};
     fegetenv(&r.floating_point);
-    if (count > 0 && (together < 2 || !share_out(&r, ns, together)))
-        part(arg, 0, count, 0);
+    if (together < 2 || !share_out(&r, ns, together)) {
+        r.grain = progress ? 1 : bl_max(count, 1);
+        work(&r, 0);
+    }
+    if (progress)
+        progress(arg);
 }
 
 void bl_workers_run(int64_t ns, int64_t count, bl_part *part, void *arg)

@@ -28,8 +28,10 @@ void bl_workers_run(int64_t ns, int64_t count, bl_part *part, void *arg);
 
 /* The same for copies, on behalf of a thread that is inside the guard already: `part`
  * touches no floating-point state. Another run is soon to come, so workers look out for
- * it for a moment before they sleep. */
-void bl_workers_copy(int64_t ns, int64_t count, bl_part *part, void *arg);
+ * it for a moment before they sleep. `progress`, where not NULL, is called on the calling
+ * thread after each of its own ranges, while it waits, and at the end. */
+void bl_workers_copy(int64_t ns, int64_t count, bl_part *part, void (*progress)(void *),
+                     void *arg);
 
 /* The most threads that work on a run, the calling one included; at least 1. */
 int bl_workers_count(void);

@@ -8,6 +8,7 @@
 #                 LAPACK's test programs, where the machine's own LAPACK is another
 #   MATRICES      how many matrices a precision the bit comparison takes (2000)
 #   LARGEST       order of the largest single matrix that is compared by bits (2047)
+#   SECONDS_OF_THREADS  how long many threads use the engine at once (5)
 #   SANITIZER=no  leave compute-sanitizer out
 #
 # Without --record it is one of make check's tests and says every case again.
@@ -83,6 +84,7 @@ fi
 list="$list --"
 wrap device-crowd bash "$here/device/crowd.sh"
 wrap device-streams "$BUILD/test/device/streams"
+wrap device-many-threads "$(program many_threads)" "${SECONDS_OF_THREADS:-5}"
 wrap device-manners "$BUILD/test/device/manners"
 # shellcheck disable=SC2086
 JOBS=${JOBS:-8} bash "$here/run" $list | tee "$out/result"

@@ -235,11 +235,12 @@ static int first_call(unsigned id, int s, int k)
 
 /* ---- a result larger than a slot ---- */
 
-/* getrs with so many right-hand sides that B takes two slots. status 9: served, 0: right
+/* getrs with so many right-hand sides that B does not fit the ring. status 9: served, 0:
+ * right
  */
 static int large(int s, int at)
 {
-    struct problem p = make(bl_id(BL_GETRS, BL_D), 4, 2300000);
+    struct problem p = make(bl_id(BL_GETRS, BL_D), 4, 2900000);
     struct mock_counts c;
     size_t bytes;
     call(&p, BATCHLAPACK_MODE_CPU);
