@@ -15,7 +15,7 @@ namespace
  * memory, is in large_cholesky.cuh. The last block to have fetched the diagonal block
  * writes it back. */
 template <class T, bool UPPER>
-__global__ void __launch_bounds__(CholeskyPanel<T, UPPER>::THREADS)
+__global__ void __launch_bounds__(CholeskyPanel<T, UPPER>::THREADS, 2)
     factor_panel(const __grid_constant__ LargeDiagonal<T> d)
 {
     using Panel = CholeskyPanel<T, UPPER>;

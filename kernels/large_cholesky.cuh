@@ -196,57 +196,101 @@ struct CholeskyPanel {
         return n == NB ? position : m.row_of[position];
     }
 
-    static BL_HD T fetched(const LargeDiagonal<T> &d, int64_t i, int64_t k)
+    /* The i-th row and k of the block, or of the rows beside, that a thread moves. */
+    struct Place {
+        int i, k;
+        BL_HD Place(int e, int rows)
+            : i(UPPER ? e / NB : e % rows), k(UPPER ? e % NB : e / rows)
+        {
+        }
+    };
+
+    static constexpr int COUNT = NB * NB / THREADS, BESIDE = ROWS * NB / THREADS;
+
+    /* What a thread moves of the block of 64 or of the rows beside, all loads under way
+     * at once. `there`: whether an element is. */
+    template <int N, class There>
+    static BL_HD void fetch_some(T (&x)[N], const LargeDiagonal<T> &d, int64_t first,
+                                 int rows, int thread, const There &there)
     {
-        T x = *element(UPPER, d.a, d.lda, i, k);
-        if (UPPER && d.sums)
-            x = add(x, *element(UPPER, d.sums, d.ld_sums, i, k));
-        return x;
+        const Place at(thread, rows);
+        const int64_t step = UPPER ? THREADS / NB : THREADS / rows;
+        const T *p = element<const T>(UPPER, d.a, d.lda, first + at.i, at.k);
+        const T *sum = UPPER && d.sums ? element<const T>(UPPER, d.sums, d.ld_sums,
+                                                          first + at.i, at.k)
+                                       : nullptr;
+        BL_UNROLL
+        for (int q = 0; q < N; q++) {
+            x[q] = from_real<T>(0);
+            if (there(Place(q * THREADS + thread, rows)))
+                x[q] = p[q * step * d.lda];
+        }
+        if (UPPER && sum)
+            BL_UNROLL
+        for (int q = 0; q < N; q++)
+            if (there(Place(q * THREADS + thread, rows)))
+                x[q] = add(x[q], sum[q * step * d.ld_sums]);
     }
 
     static BL_HD void fetch_all(Memory &m, const LargeDiagonal<T> &d, int64_t first,
                                 int thread)
     {
-        BL_UNROLL
-        for (int q = 0; q < NB * NB / THREADS; q++) {
-            const int e = q * THREADS + thread;
-            const int i = UPPER ? e / NB : e % NB, k = UPPER ? e % NB : e / NB;
-            if (i < k)
-                continue;
-            const int row = row_at(m, d.n, i), column = row_at(m, d.n, k);
-            T x = from_real<T>(i == k ? 1 : 0);
-            if (row >= 0 && column >= 0)
-                x = fetched(d, row, column);
-            m.block[k * PITCH + i] = i == k ? from_real<T>(real(x)) : x;
+        T x[COUNT], y[BESIDE];
+        fetch_some(y, d, d.n + first, ROWS, thread,
+                   [&](Place at) { return first + at.i < d.beside; });
+        if (d.n == NB) {
+            fetch_some(x, d, 0, NB, thread, [](Place at) { return at.i >= at.k; });
+            BL_UNROLL
+            for (int q = 0; q < COUNT; q++) {
+                const Place at(q * THREADS + thread, NB);
+                m.block[at.k * PITCH + at.i] =
+                    at.i == at.k ? from_real<T>(real(x[q])) : x[q];
+            }
+        } else {
+            BL_ROLLED
+            for (int e = thread; e < NB * NB; e += THREADS) {
+                const Place at(e, NB);
+                const int i = m.row_of[at.i], k = m.row_of[at.k];
+                T z = from_real<T>(at.i == at.k ? 1 : 0);
+                if (at.i >= at.k && i >= 0 && k >= 0) {
+                    z = *element(UPPER, d.a, d.lda, i, k);
+                    if (UPPER && d.sums)
+                        z = add(z, *element<const T>(UPPER, d.sums, d.ld_sums, i, k));
+                }
+                m.block[at.k * PITCH + at.i] = at.i == at.k ? from_real<T>(real(z)) : z;
+            }
         }
         BL_UNROLL
-        for (int q = 0; q < ROWS * NB / THREADS; q++) {
-            const int e = q * THREADS + thread;
-            const int i = UPPER ? e / NB : e % ROWS, k = UPPER ? e % NB : e / ROWS;
-            m.rows[i * PITCH + k] =
-                first + i < d.beside ? fetched(d, d.n + first + i, k) : from_real<T>(0);
+        for (int q = 0; q < BESIDE; q++) {
+            const Place at(q * THREADS + thread, ROWS);
+            m.rows[at.i * PITCH + at.k] = y[q];
         }
     }
 
     static BL_HD void put_all(const Memory &m, const LargeDiagonal<T> &d, int64_t first,
                               int thread)
     {
+        const Place mine(thread, ROWS);
+        const int64_t step = UPPER ? THREADS / NB : THREADS / ROWS;
+        T *to = element(UPPER, d.a, d.lda, d.n + first + mine.i, mine.k);
+        T x[BESIDE];
         BL_UNROLL
-        for (int q = 0; q < ROWS * NB / THREADS; q++) {
-            const int e = q * THREADS + thread;
-            const int i = UPPER ? e / NB : e % ROWS, k = UPPER ? e % NB : e / ROWS;
-            if (first + i < d.beside)
-                *element(UPPER, d.a, d.lda, d.n + first + i, k) = m.rows[i * PITCH + k];
+        for (int q = 0; q < BESIDE; q++) {
+            const Place at(q * THREADS + thread, ROWS);
+            x[q] = m.rows[at.i * PITCH + at.k];
         }
         BL_UNROLL
-        for (int q = 0; q < NB * NB / THREADS && m.writes; q++) {
-            const int e = q * THREADS + thread;
-            const int i = UPPER ? e / NB : e % NB, k = UPPER ? e % NB : e / NB;
-            if (i < k)
-                continue;
-            const int row = row_at(m, d.n, i), column = row_at(m, d.n, k);
-            if (row >= 0 && column >= 0)
-                *element(UPPER, d.a, d.lda, row, column) = m.block[k * PITCH + i];
+        for (int q = 0; q < BESIDE; q++)
+            if (first + Place(q * THREADS + thread, ROWS).i < d.beside)
+                to[q * step * d.lda] = x[q];
+        if (!m.writes)
+            return;
+        BL_UNROLL_BY_FOUR
+        for (int e = thread; e < NB * NB; e += THREADS) {
+            const Place at(e, NB);
+            const int i = row_at(m, d.n, at.i), k = row_at(m, d.n, at.k);
+            if (at.i >= at.k && i >= 0 && k >= 0)
+                *element(UPPER, d.a, d.lda, i, k) = m.block[at.k * PITCH + at.i];
         }
     }
 
