@@ -91,7 +91,8 @@ template <class T>
 size_t large_diagonal_memory();
 
 template <class T>
-cudaError_t large_diagonal(const LargeDiagonal<T> &d, cudaStream_t stream);
+cudaError_t large_diagonal(const LargeDiagonal<T> &d, const Card &card,
+                           cudaStream_t stream);
 
 } // namespace bl
 #endif

@@ -11,9 +11,9 @@ namespace bl
 namespace
 {
 
-/* A block owns ROWS of the rows beside; who does what in it, and what is in shared
- * memory, is in large_cholesky.cuh. The last block to have fetched the diagonal block
- * writes it back. */
+/* A block owns ROWS of the rows beside, and more where there are many; who does what in
+ * it, and what is in shared memory, is in large_cholesky.cuh. The last block to have
+ * fetched the diagonal block writes it back. */
 template <class T, bool UPPER>
 __global__ void __launch_bounds__(CholeskyPanel<T, UPPER>::THREADS, 2)
     factor_panel(const __grid_constant__ LargeDiagonal<T> d)
@@ -40,13 +40,24 @@ __global__ void __launch_bounds__(CholeskyPanel<T, UPPER>::THREADS, 2)
     __syncwarp();
     Panel::factor(m, thread);
     __syncthreads();
-    Panel::put_all(m, d, first, thread);
+    Panel::put_rows_back(m, d, first, thread);
+    if (m.writes)
+        Panel::put_block(m, d, thread);
     if (thread == 0)
         Panel::put_info(m, d);
+    const int64_t stride = int64_t(gridDim.x) * Panel::ROWS;
+    for (int64_t more = first + stride; more < d.beside; more += stride) {
+        __syncthreads();
+        Panel::fetch_rows(m, d, more, thread);
+        __syncthreads();
+        Panel::factor_more(m, thread);
+        __syncthreads();
+        Panel::put_rows_back(m, d, more, thread);
+    }
 }
 
 template <class T, bool UPPER>
-cudaError_t launch(LargeDiagonal<T> d, cudaStream_t stream)
+cudaError_t launch(LargeDiagonal<T> d, const Card &card, cudaStream_t stream)
 {
     using Panel = CholeskyPanel<T, UPPER>;
     constexpr int MEMORY = int(sizeof(typename Panel::Memory));
@@ -56,9 +67,11 @@ cudaError_t launch(LargeDiagonal<T> d, cudaStream_t stream)
     if (error != cudaSuccess)
         return error;
     void *parameters[] = {&d};
-    const int64_t blocks = (d.beside + Panel::ROWS - 1) / Panel::ROWS;
-    return cudaLaunchKernel(kernel, dim3(unsigned(blocks > 0 ? blocks : 1)),
-                            dim3(Panel::THREADS), parameters, MEMORY, stream);
+    const int64_t shares = (d.beside + Panel::ROWS - 1) / Panel::ROWS;
+    const int64_t most = 2 * card.processors; /* as many as are there at once */
+    const int64_t blocks = shares > most ? most : shares > 0 ? shares : 1;
+    return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(Panel::THREADS),
+                            parameters, MEMORY, stream);
 }
 
 } // namespace
@@ -70,14 +83,16 @@ size_t large_diagonal_memory()
 }
 
 template <class T>
-cudaError_t large_diagonal(const LargeDiagonal<T> &d, cudaStream_t stream)
+cudaError_t large_diagonal(const LargeDiagonal<T> &d, const Card &card,
+                           cudaStream_t stream)
 {
-    return d.upper ? launch<T, true>(d, stream) : launch<T, false>(d, stream);
+    return d.upper ? launch<T, true>(d, card, stream) : launch<T, false>(d, card, stream);
 }
 
 #define BL_INSTANCE(T)                                                                   \
     template size_t large_diagonal_memory<T>();                                          \
-    template cudaError_t large_diagonal(const LargeDiagonal<T> &, cudaStream_t);
+    template cudaError_t large_diagonal(const LargeDiagonal<T> &, const Card &,          \
+                                        cudaStream_t);
 BL_INSTANCE(float)
 BL_INSTANCE(double)
 BL_INSTANCE(Complex<float>)

@@ -104,10 +104,11 @@ struct CholeskyPanel {
     struct Memory {
         alignas(16) T block[NB * PITCH];
         alignas(16) T rows[ROWS * PITCH];
-        R length[NB], inverse[NB]; /* of the diagonal */
-        int row_of[NB]; /* where n < NB: at a position of the block; -1: none */
-        int bad;        /* the first pivot that is not positive */
-        bool writes;    /* this block writes the diagonal block back */
+        R length[NB],
+            inverse[NB]; /* of the diagonal; 0 in 'U': only a division will do */
+        int row_of[NB];  /* where n < NB: at a position of the block; -1: none */
+        int bad;         /* the first pivot that is not positive */
+        bool writes;     /* this block writes the diagonal block back */
     };
 
     /* Barriers: the leader has published a leaf, the helpers have done with one, both by
@@ -232,6 +233,24 @@ struct CholeskyPanel {
                 x[q] = add(x[q], sum[q * step * d.ld_sums]);
     }
 
+    static BL_HD void put_rows_there(Memory &m, const T (&y)[BESIDE], int thread)
+    {
+        BL_UNROLL
+        for (int q = 0; q < BESIDE; q++) {
+            const Place at(q * THREADS + thread, ROWS);
+            m.rows[at.i * PITCH + at.k] = y[q];
+        }
+    }
+
+    static BL_HD void fetch_rows(Memory &m, const LargeDiagonal<T> &d, int64_t first,
+                                 int thread)
+    {
+        T y[BESIDE];
+        fetch_some(y, d, d.n + first, ROWS, thread,
+                   [&](Place at) { return first + at.i < d.beside; });
+        put_rows_there(m, y, thread);
+    }
+
     static BL_HD void fetch_all(Memory &m, const LargeDiagonal<T> &d, int64_t first,
                                 int thread)
     {
@@ -260,15 +279,11 @@ struct CholeskyPanel {
                 m.block[at.k * PITCH + at.i] = at.i == at.k ? from_real<T>(real(z)) : z;
             }
         }
-        BL_UNROLL
-        for (int q = 0; q < BESIDE; q++) {
-            const Place at(q * THREADS + thread, ROWS);
-            m.rows[at.i * PITCH + at.k] = y[q];
-        }
+        put_rows_there(m, y, thread);
     }
 
-    static BL_HD void put_all(const Memory &m, const LargeDiagonal<T> &d, int64_t first,
-                              int thread)
+    static BL_HD void put_rows_back(const Memory &m, const LargeDiagonal<T> &d,
+                                    int64_t first, int thread)
     {
         const Place mine(thread, ROWS);
         const int64_t step = UPPER ? THREADS / NB : THREADS / ROWS;
@@ -283,8 +298,10 @@ struct CholeskyPanel {
         for (int q = 0; q < BESIDE; q++)
             if (first + Place(q * THREADS + thread, ROWS).i < d.beside)
                 to[q * step * d.lda] = x[q];
-        if (!m.writes)
-            return;
+    }
+
+    static BL_HD void put_block(const Memory &m, const LargeDiagonal<T> &d, int thread)
+    {
         BL_UNROLL_BY_FOUR
         for (int e = thread; e < NB * NB; e += THREADS) {
             const Place at(e, NB);
@@ -335,7 +352,7 @@ struct CholeskyPanel {
                 if (!(pivot > 0) && bad == NONE)
                     bad = k;
                 length = root(pivot);
-                inverse = careful_quotient(R(1), length);
+                inverse = UPPER ? R(0) : careful_quotient(R(1), length);
             } else {
                 fine &= (pivot >= Quick<R>::LEAST) & (pivot <= Quick<R>::MOST);
                 fine &= quick_root(pivot, length, inverse);
@@ -613,6 +630,7 @@ struct CholeskyPanel {
     /* ---- rows beside ---- */
 
     /* The lane's columns of a strip are c, c + 1, ...: `own` is its row. */
+    template <bool WAITS>
     static BL_HD void solve_strip(Memory &m, T *own, int strip, int lane)
     {
         const int begin = strip * STRIP, share = lane % SHARE, c = begin + EACH * share;
@@ -627,11 +645,12 @@ struct CholeskyPanel {
             for (int e = 0; e < EACH; e++)
                 x[e] = sub(x[e], product(m.block[k * PITCH + c + e], y));
         }
-        meet_at(STRIP_DONE + strip, 32 + SOLVERS);
+        if (WAITS)
+            meet_at(STRIP_DONE + strip, 32 + SOLVERS);
         BL_UNROLL
         for (int t = 0; t < STRIP; t++) {
             const int k = begin + t;
-            bool fine = true;
+            bool fine = m.inverse[k] != 0;
             T y = x[t % EACH];
             if constexpr (UPPER) {
                 const T quotient = over(y, m.length[k], m.inverse[k], fine);
@@ -653,16 +672,18 @@ struct CholeskyPanel {
         meet_warp();
     }
 
+    /* WAITS: while the leader is at work. */
+    template <bool WAITS>
     static BL_HD void solve(Memory &m, int solver)
     {
         T *own = m.rows + solver / SHARE * PITCH;
         BL_ROLLED
         for (int strip = 0; strip < STRIPS; strip++)
-            solve_strip(m, own, strip, solver % 32);
+            solve_strip<WAITS>(m, own, strip, solver % 32);
     }
 
     /* All threads; before it fetch_all(), before that place_rows() where n < NB, and
-     * meetings between them; after it a meeting, put_all() and INFO. */
+     * meetings between them; after it a meeting. */
     static BL_HD void factor(Memory &m, int thread)
     {
         const int lane = thread % 32;
@@ -673,8 +694,15 @@ struct CholeskyPanel {
         } else if (thread < 32 + HELPERS) {
             help(m, thread / 32 - 1, lane);
         } else {
-            solve(m, thread - 32 - HELPERS);
+            solve<true>(m, thread - 32 - HELPERS);
         }
+    }
+
+    /* Other rows, with the same block. */
+    static BL_HD void factor_more(Memory &m, int thread)
+    {
+        if (thread >= 32 + HELPERS)
+            solve<false>(m, thread - 32 - HELPERS);
     }
 
     static BL_HD void put_info(const Memory &m, const LargeDiagonal<T> &d)

@@ -134,14 +134,12 @@ __global__ void __launch_bounds__(G::THREADS, 2) update_fragments(const LargeUpd
     T *const slices = (T *)shared;
     const int thread = threadIdx.x, warp = thread / 32, g = thread % 32 / 4,
               t = thread % 4;
-    const int64_t tiles_down = (u.m + G::ROWS - 1) / G::ROWS;
-    const int64_t i0 = blockIdx.x % tiles_down * G::ROWS,
-                  j0 = blockIdx.x / tiles_down * G::COLUMNS;
+    const TileStart start = tile_start<G>(u);
+    const int64_t i0 = start.i, j0 = start.j;
+    if (!has_some(u, i0, j0, G::ROWS, G::COLUMNS) || (u.unless && *u.unless))
+        return;
     const int rows = int(min(u.m - i0, int64_t(G::ROWS))),
               columns = int(min(u.n - j0, int64_t(G::COLUMNS)));
-    if ((u.unless && *u.unless) || !has_some(u, i0, j0, G::ROWS, G::COLUMNS))
-        return;
-
     /* Length of a slice of A and of B where it is contiguous in memory. */
     constexpr int FAST_A = OF_A == PLAIN ? G::ROWS : G::DEPTH,
                   FAST_B = OF_B == PLAIN ? G::DEPTH : G::COLUMNS;

@@ -46,6 +46,15 @@ int64_t tiles_of(int64_t m, int64_t n)
     return (m + G::ROWS - 1) / G::ROWS * ((n + G::COLUMNS - 1) / G::COLUMNS);
 }
 
+template <class G, class T>
+int64_t tiles_of(const LargeUpdate<T> &u)
+{
+    if (!u.squares)
+        return tiles_of<G>(u.m, u.n);
+    const int64_t order = int64_t(1) << u.squares;
+    return ((u.m < u.n ? u.m : u.n) + order - 1) / order * tiles_of<G>(order, order);
+}
+
 template <class T, class G, bool FUSED>
 const void *kernel_of(const LargeUpdate<T> &u)
 {
@@ -60,7 +69,7 @@ cudaError_t launch(const LargeUpdate<T> &u, cudaStream_t stream)
     const void *kernel = u.fused ? kernel_of<T, G, true>(u) : kernel_of<T, G, false>(u);
     LargeUpdate<T> parameter = u;
     void *parameters[] = {&parameter};
-    const int64_t blocks = tiles_of<G>(u.m, u.n);
+    const int64_t blocks = tiles_of<G>(u);
     if (blocks > INT32_MAX)
         return cudaErrorInvalidConfiguration;
     return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(G::THREADS), parameters,
@@ -76,7 +85,7 @@ cudaError_t launch_fragments(const LargeUpdate<T> &u, cudaStream_t stream)
                            : (const void *)update_fragments<T, G, PLAIN, PLAIN>;
     cudaError_t error = cudaFuncSetAttribute(
         kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(G::BYTES));
-    const int64_t blocks = tiles_of<G>(u.m, u.n);
+    const int64_t blocks = tiles_of<G>(u);
     if (error != cudaSuccess || blocks > INT32_MAX)
         return error != cudaSuccess ? error : cudaErrorInvalidConfiguration;
     LargeUpdate<T> parameter = u;
@@ -95,7 +104,7 @@ cudaError_t update_by_fragments(const LargeUpdate<T> &u, const Card &card,
 {
     using Big = FragmentTile<T, Traits<T>::complex ? 64 : 128, 64, 16, 3>;
     using Small = FragmentTile<T, 64, 32, 16, 3>;
-    if (tiles_of<Big>(u.m, u.n) >= card.processors)
+    if (tiles_of<Big>(u) >= card.processors)
         return launch_fragments<T, Big>(u, stream);
     return launch_fragments<T, Small>(u, stream);
 }
@@ -113,10 +122,10 @@ cudaError_t large_update(const LargeUpdate<T> &u, const Card &card, cudaStream_t
             return update_by_fragments(u, card, stream);
     using Middle = typename Tiles<T>::Middle;
     const int share = u.part == WHOLE ? 1 : 2; /* of its tiles a triangle has a half */
-    if (u.part != WHOLE && tiles_of<Big>(u.m, u.n) < 6 * card.processors &&
-        tiles_of<Middle>(u.m, u.n) >= card.processors)
+    const int64_t enough = int64_t(share) * card.processors;
+    if (u.part != WHOLE && tiles_of<Big>(u) < 3 * enough && tiles_of<Middle>(u) >= enough)
         return launch<T, Middle>(u, stream);
-    if (tiles_of<Big>(u.m, u.n) >= share * card.processors)
+    if (tiles_of<Big>(u) >= enough)
         return launch<T, Big>(u, stream);
     return launch<T, typename Tiles<T>::Small>(u, stream);
 }

@@ -72,18 +72,35 @@ __device__ __forceinline__ Complex<R> minus_product(Complex<R> c, Complex<R> a,
         return {sub(c.re, sub(rr, ii)), sub(c.im, add(ri, ir))};
 }
 
+/* Where a block's tile begins: down the columns of tiles, or of one square's after the
+ * other's. */
+struct TileStart {
+    int64_t i, j;
+};
+
+template <class G, class T>
+__device__ __forceinline__ TileStart tile_start(const LargeUpdate<T> &u)
+{
+    if (u.squares) {
+        const int down = (1 << u.squares) / G::ROWS,
+                  tiles = down * ((1 << u.squares) / G::COLUMNS);
+        const int64_t begin = int64_t(blockIdx.x / tiles) << u.squares;
+        const int tile = blockIdx.x % tiles;
+        return {begin + tile % down * G::ROWS, begin + tile / down * G::COLUMNS};
+    }
+    const int64_t down = (u.m + G::ROWS - 1) / G::ROWS;
+    return {blockIdx.x % down * G::ROWS, blockIdx.x / down * G::COLUMNS};
+}
+
 /* Whether a tile from (i0, j0) on has some of the part of C; whether all of it is there
  * and in the part; whether an element is in the part. */
 template <class T>
 __device__ __forceinline__ bool has_some(const LargeUpdate<T> &u, int64_t i0, int64_t j0,
                                          int rows, int columns)
 {
-    const int64_t i_last = i0 + rows - 1, j_last = j0 + columns - 1;
-    if (u.part == LOWER_PART)
-        return i_last >= j0 && (!u.squares || i0 >> u.squares <= j_last >> u.squares);
-    if (u.part == UPPER_PART)
-        return i0 <= j_last && (!u.squares || i_last >> u.squares >= j0 >> u.squares);
-    return true;
+    return i0 < u.m && j0 < u.n &&
+           (u.part == WHOLE ||
+            (u.part == LOWER_PART ? i0 + rows > j0 : j0 + columns > i0));
 }
 
 template <class T>
@@ -93,14 +110,13 @@ __device__ __forceinline__ bool is_whole(const LargeUpdate<T> &u, int64_t i0, in
     const int64_t i_end = i0 + rows, j_end = j0 + columns;
     return i_end <= u.m && j_end <= u.n &&
            (u.part == WHOLE ||
-            (!u.squares && (u.part == LOWER_PART ? i0 >= j_end - 1 : i_end - 1 <= j0)));
+            (u.part == LOWER_PART ? i0 >= j_end - 1 : i_end - 1 <= j0));
 }
 
 template <class T>
 __device__ __forceinline__ bool has_element(const LargeUpdate<T> &u, int64_t i, int64_t j)
 {
-    return u.part == WHOLE || ((u.part == LOWER_PART ? i >= j : i <= j) &&
-                               (!u.squares || i >> u.squares == j >> u.squares));
+    return u.part == WHOLE || (u.part == LOWER_PART ? i >= j : i <= j);
 }
 
 template <class T, class G, bool FUSED, Placing OF_A, Placing OF_B>
@@ -111,9 +127,8 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
     constexpr int FAST_A = OF_A == PLAIN ? G::ROWS : G::DEPTH,
                   FAST_B = OF_B == PLAIN ? G::DEPTH : G::COLUMNS;
     const int thread = threadIdx.x, down = thread % G::DOWN, across = thread / G::DOWN;
-    const int64_t tiles_down = (u.m + G::ROWS - 1) / G::ROWS;
-    const int64_t i0 = blockIdx.x % tiles_down * G::ROWS,
-                  j0 = blockIdx.x / tiles_down * G::COLUMNS;
+    const TileStart start = tile_start<G>(u);
+    const int64_t i0 = start.i, j0 = start.j;
     if (!has_some(u, i0, j0, G::ROWS, G::COLUMNS) || (u.unless && *u.unless))
         return;
     const int rows = int(min(u.m - i0, int64_t(G::ROWS))),

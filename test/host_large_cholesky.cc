@@ -49,7 +49,9 @@ void factor(Case<T> &c)
                 m.writes = b == blocks - 1;
                 Panel::factor(m, thread);
                 Panel::meet_block();
-                Panel::put_all(m, d, b * Panel::ROWS, thread);
+                Panel::put_rows_back(m, d, b * Panel::ROWS, thread);
+                if (m.writes)
+                    Panel::put_block(m, d, thread);
                 if (thread == 0)
                     Panel::put_info(m, d);
             });
