@@ -35,7 +35,7 @@ const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
 
 /* How a job's work space is laid out; all matrices of a batch use the same in turn. */
 struct Layout {
-    size_t state, moves, panel, sums, reversed, blas, beside, all;
+    size_t state, moves, panel, sums, reversed, maps, blas, beside, all;
 };
 
 bool has_lu(const struct bl_job *job)
@@ -65,6 +65,27 @@ bool has_solve(const struct bl_job *job)
     return job->routine != BL_GETRF && job->routine != BL_POTRF;
 }
 
+/* An outer block is as wide as the update needs; cuBLAS is at its best only where the
+ * inner dimension is several hundred. */
+int64_t outer_block(const struct bl_job *job)
+{
+    const int64_t order = least(job->m, job->n);
+    const int64_t step =
+        job->precision >= BL_C ? LARGE_BLOCK<Complex<double>> : LARGE_BLOCK<double>;
+    if (!is_fast(job))
+        return step;
+    if (has_cholesky(job))
+        return order > 6144 ? 512 : 256;
+    return order > 12288 ? 512 : order > 6144 ? 256 : step;
+}
+
+/* Whether the interchanges left of a block are put off to the end. */
+bool puts_off(const struct bl_job *job, const Card &card)
+{
+    return has_lu(job) && least(job->m, job->n) > 6144 &&
+           large_left_takes(job->m, outer_block(job), element[job->precision], card);
+}
+
 /* What the steps of a matrix tell each other. */
 struct State {
     int64_t info;
@@ -82,9 +103,13 @@ Layout layout_of(const struct bl_job *job, const Card &card)
     at.reversed = at.sums;
     if (has_sums(job))
         at.reversed += aligned(job->n * job->n * element[job->precision]);
-    at.blas = at.reversed;
+    at.maps = at.reversed;
     if (has_solve(job)) /* 128 is the most that LARGE_BLOCK is */
-        at.blas += aligned(128 * job->nrhs * element[job->precision]);
+        at.maps += aligned(128 * job->nrhs * element[job->precision]);
+    at.blas = at.maps;
+    if (puts_off(job, card))
+        at.blas += aligned(
+            large_left_workspace(job->m, least(job->m, job->n), outer_block(job)));
     at.beside = at.blas + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
     at.all = at.beside + (is_fast(job) && has_lu(job) ? LARGE_BLAS_BYTES : 0);
     return at;
@@ -115,8 +140,12 @@ struct Matrix {
     T *b;
     int64_t ldb;
     T *reversed;
+    int *maps;
     void *blas_work, *beside_work; /* on the job's stream, and beside it */
     cudaError_t error;
+    bool chains = false;  /* launches may be chained, see large_launch.h */
+    bool follows = false; /* the last thing in the stream is such a launch */
+    bool brief = false;   /* updates make room for what runs beside them */
 
     T *at(int64_t i, int64_t j) const
     {
@@ -131,6 +160,13 @@ struct Matrix {
     {
         return has_solve(job) && (has_lu(job) || has_cholesky(job)) ? &state->info
                                                                     : nullptr;
+    }
+    /* For a launch: whether it is chained. */
+    bool link()
+    {
+        const bool chained = chains && follows;
+        follows = true;
+        return chained;
     }
     void then(cudaError_t next)
     {
@@ -150,11 +186,15 @@ void update(Matrix<T> &x, LargeUpdate<T> u)
         return;
     const bool plain = u.of_a == PLAIN && u.of_b == PLAIN && u.part == WHOLE;
     u.fused = is_fast(x.job) && plain;
+    u.brief = x.brief;
     const double least = plain ? BLAS_OPERATIONS : BLAS_OPERATIONS / 16;
-    if (is_fast(x.job) && !u.unless && u.k >= (plain ? BLAS_DEPTH : 1) &&
+    if (is_fast(x.job) && !u.unless && !u.brief && u.k >= (plain ? BLAS_DEPTH : 1) &&
         double(u.m) * double(u.n) * double(u.k) >= least &&
-        large_blas_update(u, x.blas_work, x.stream))
+        large_blas_update(u, x.blas_work, x.stream)) {
+        x.follows = false;
         return;
+    }
+    u.chained = x.link();
     x.then(large_update(u, x.card, x.stream));
 }
 
@@ -163,7 +203,7 @@ void factor_panel(Matrix<T> &x, int64_t j, int w)
 {
     x.then(large_panel_launch({x.job->precision, x.m - j, w, x.at(j, j), x.lda, j,
                                x.pivots(j), x.job->int_size, &x.state->info,
-                               &x.state->odd, x.moves, x.panel_work},
+                               &x.state->odd, x.moves, x.panel_work, x.link()},
                               x.card, x.stream));
 }
 
@@ -198,6 +238,7 @@ void apply_block(Matrix<T> &x, int64_t j, int64_t next, Range left, Range right)
         step.right_end = right.to;
         if (i > j)
             step.l = nullptr;
+        step.chained = x.link();
         x.then(large_step(step, x.stream));
         if (i == j || columns == 0)
             continue;
@@ -205,7 +246,7 @@ void apply_block(Matrix<T> &x, int64_t j, int64_t next, Range left, Range right)
                                  x.lda, x.at(i, first), x.lda, PLAIN, PLAIN, WHOLE});
         x.then(large_triangle(LargeTriangle<T>{int(w), x.at(i, i), x.lda, PLAIN, false,
                                                true, x.at(i, first), x.lda, columns,
-                                               nullptr, nullptr},
+                                               nullptr, nullptr, x.link()},
                               x.stream));
     }
     update(x, LargeUpdate<T>{x.m - next, columns, next - j, x.at(next, j), x.lda,
@@ -224,19 +265,6 @@ void factor_block(Matrix<T> &x, int64_t j, int64_t end)
     }
 }
 
-/* An outer block is as wide as the update needs; cuBLAS is at its best only where the
- * inner dimension is several hundred. */
-template <class T>
-int64_t outer_block(const Matrix<T> &x)
-{
-    const int64_t order = least(x.m, x.n);
-    if (!is_fast(x.job))
-        return LARGE_BLOCK<T>;
-    if (has_cholesky(x.job))
-        return order > 6144 ? 512 : 256;
-    return order > 12288 ? 512 : order > 8192 ? 256 : 128;
-}
-
 template <class T>
 void factor_outer(Matrix<T> &x, int64_t j, int64_t end)
 {
@@ -248,35 +276,65 @@ void factor_outer(Matrix<T> &x, int64_t j, int64_t end)
     }
 }
 
+/* Operations a second of an update by brief blocks, exact and fast, and of panels columns
+ * a second: which of the two is the longer one. */
+constexpr double BRIEF_RATE[BL_PRECISIONS][2] = {
+    {15e12, 15e12}, {8e12, 20e12}, {23e12, 31e12}, {12e12, 31e12}};
+constexpr double COLUMN_RATE = 0.7e6;
+
+/* Whether the panels of the columns from `next` to `end` take longer than the update of
+ * the columns behind them with w columns. */
+template <class T>
+bool waits_for_panels(const Matrix<T> &x, int64_t w, int64_t next, int64_t end)
+{
+    const double operations = (Traits<T>::complex ? 8.0 : 2.0) * double(x.m - next) *
+                              double(x.n - end) * double(w);
+    return operations / BRIEF_RATE[x.job->precision][is_fast(x.job)] <
+           double(end - next) / COLUMN_RATE;
+}
+
 /* The next outer block takes its products first and is then factored beside the update of
  * all others. */
 template <class T>
 void factor_lu(Matrix<T> &x)
 {
-    const int64_t order = least(x.m, x.n), outer = outer_block(x);
+    const int64_t order = least(x.m, x.n), outer = outer_block(x.job);
+    const bool off = puts_off(x.job, x.card);
+    x.chains = x.card.capability >= 90;
     factor_outer(x, 0, least(outer, order));
     for (int64_t j = 0, next, end; j < order; j = next) {
         next = least(j + outer, order);
         end = least(next + outer, order);
         LargeSide *side = next < end && end < x.n ? LargeSide::borrow(x.stream) : nullptr;
+        x.chains = x.card.capability >= 90;
         if (next < end)
             apply_block(x, j, next, {0, 0}, {next, end});
         Matrix<T> beside = x;
         if (side) {
+            beside.follows = x.follows = x.chains = false;
+            x.brief = waits_for_panels(x, next - j, next, end);
             beside.stream = side->stream();
             beside.blas_work = x.beside_work;
             x.then(side->fork());
         }
         factor_outer(beside, next, end);
-        if (!side)
+        if (!side) {
             x.then(beside.error);
-        apply_block(x, j, next, {0, j}, {end, x.n});
+            x.follows = beside.follows;
+        }
+        apply_block(x, j, next, {0, off ? 0 : j}, {end, x.n});
         if (side) {
             x.then(beside.error);
             x.then(side->join());
             side->give_back();
+            x.brief = x.follows = false;
         }
     }
+    x.chains = false;
+    if (off)
+        x.then(large_left(
+            LargeLeft<T>{x.m, order, outer, x.ipiv, x.job->int_size, x.a, x.lda, x.maps},
+            x.stream));
 }
 
 /* From the triangle's point of view: element (i, k) of v in large_cholesky.cuh. */
@@ -307,7 +365,7 @@ void update_triangle(Matrix<T> &x, int64_t j, int64_t w, int64_t first, int64_t 
 template <class T>
 void factor_cholesky(Matrix<T> &x)
 {
-    const int64_t outer = outer_block(x);
+    const int64_t outer = outer_block(x.job);
     const bool upper = x.job->uplo == 'U', sums = has_sums(x.job);
     if (sums)
         x.then(cudaMemsetAsync(x.sums, 0, x.n * x.n * sizeof(T), x.stream));
@@ -416,6 +474,7 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
                        (T *)job->b.p + i * job->b.stride,
                        job->b.ld,
                        (T *)(work + at.reversed),
+                       (int *)(work + at.maps),
                        work + at.blas,
                        work + at.beside,
                        cudaSuccess};

@@ -34,6 +34,8 @@ struct LargeUpdate {
     Part part;
     const int64_t *unless = nullptr; /* nothing is done where that is not 0 */
     bool fused = false;              /* fast arithmetic, of a PLAIN A and B */
+    bool brief = false;              /* blocks that soon make room for other kernels' */
+    bool chained = false;            /* see large_launch.h */
 };
 
 template <class T>
@@ -59,10 +61,30 @@ struct LargeStep {
     int64_t ldb;
     int64_t left, left_end, right, right_end;
     const int64_t *unless = nullptr;
+    bool chained = false;
 };
 
 template <class T>
 cudaError_t large_step(const LargeStep<T> &s, cudaStream_t stream);
+
+/* The first `order` columns of the m rows of A were factored in blocks of `width`
+ * columns, and each block has had the interchanges of its own columns only: it takes
+ * those of all later ones. */
+template <class T>
+struct LargeLeft {
+    int64_t m, order, width;
+    const void *ipiv;
+    int int_size; /* bytes of a pivot */
+    T *a;
+    int64_t lda;
+    int *maps; /* large_left_workspace() bytes of device memory */
+};
+
+/* Whether a block's rows below fit on chip. */
+bool large_left_takes(int64_t m, int64_t width, size_t element, const Card &card);
+size_t large_left_workspace(int64_t m, int64_t order, int64_t width);
+template <class T>
+cudaError_t large_left(const LargeLeft<T> &x, cudaStream_t stream);
 
 /* B := (triangle of order w <= LARGE_BLOCK<T>)^-1 B, which has n columns; `upwards`: an
  * upper triangle as it lies, or a lower one turned. */
@@ -77,6 +99,7 @@ struct LargeTriangle {
     int64_t ldb, n;
     T *reversed; /* upwards: B upside down too, LARGE_BLOCK<T> elements a column */
     const int64_t *unless;
+    bool chained = false;
 };
 
 template <class T>

@@ -132,6 +132,8 @@ __global__ void __launch_bounds__(G::THREADS, 2) update_fragments(const LargeUpd
                   j0 = blockIdx.x / tiles_down * G::COLUMNS;
     const int rows = int(min(u.m - i0, int64_t(G::ROWS))),
               columns = int(min(u.n - j0, int64_t(G::COLUMNS)));
+    let_next_begin();
+    await_previous();
     if (u.unless && *u.unless)
         return;
 

@@ -27,6 +27,7 @@
 
 #include "large_panel_common.cuh"
 #include "cluster.cuh"
+#include "large_fetch.cuh"
 #include "large_panel_kernels.h"
 
 namespace bl
@@ -334,6 +335,8 @@ struct PanelRows {
         cluster::begin();
         propose<0>(0, last, [] {});
         for (int j0 = 0; j0 < w; j0 += PANEL_TURN) {
+            if (j0 + PANEL_TURN >= w)
+                let_next_begin();
             step<0>(j0);
             step<1>(j0);
             step<2>(j0);
@@ -467,6 +470,7 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1) cluster_panel(const Large
     if (int(threadIdx.x) < N + PANEL_TURN) /* step 0 has no step before */
         mail.rest[PANEL_TURN - 1][threadIdx.x] = from_real<T>(0);
     __syncthreads();
+    await_previous();
     if (int(threadIdx.x) < threads) {
         PanelRows<T, N, R> rows(mail, (T *)finished, threads, g, cluster::blocks());
         rows.run(g);

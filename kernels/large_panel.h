@@ -41,8 +41,9 @@ struct LargePanel {
                        only where it is 0; the driver clears it */
     int *odd; /* device: set to 1 when the factored panel holds a NaN or an infinity,
                  else left alone. Then values, not IPIV, can differ from netlib's */
-    LargeMoves *moves; /* device: written */
-    void *work;        /* device: large_panel_workspace() bytes, 256-byte aligned */
+    LargeMoves *moves;    /* device: written */
+    void *work;           /* device: large_panel_workspace() bytes, 256-byte aligned */
+    bool chained = false; /* see large_launch.h */
 };
 
 /* The columns that are best taken at once where a panel has m rows. 8, 16 or 32. */

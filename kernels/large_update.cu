@@ -3,6 +3,7 @@
  * Called by large.cu and the steps beside it through large.h.
  */
 #include "large_fragments.cuh"
+#include "large_launch.h"
 #include "large_update.cuh"
 
 namespace bl
@@ -50,13 +51,8 @@ cudaError_t launch(const LargeUpdate<T> &u, cudaStream_t stream)
         : u.of_b == TURNED ? (const void *)update_tiles<T, G, false, PLAIN, TURNED>
         : u.fused          ? (const void *)update_tiles<T, G, true, PLAIN, PLAIN>
                            : (const void *)update_tiles<T, G, false, PLAIN, PLAIN>;
-    LargeUpdate<T> parameter = u;
-    void *parameters[] = {&parameter};
-    const int64_t blocks = tiles_of<G>(u.m, u.n);
-    if (blocks > INT32_MAX)
-        return cudaErrorInvalidConfiguration;
-    return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(G::THREADS), parameters,
-                            0, stream);
+    return launch_large(kernel, tiles_of<G>(u.m, u.n), G::THREADS, 0, u, u.chained,
+                        stream);
 }
 
 template <class T, class G>
@@ -65,13 +61,10 @@ cudaError_t launch_fragments(const LargeUpdate<T> &u, cudaStream_t stream)
     const void *kernel = (const void *)update_fragments<T, G>;
     cudaError_t error = cudaFuncSetAttribute(
         kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(G::BYTES));
-    const int64_t blocks = tiles_of<G>(u.m, u.n);
-    if (error != cudaSuccess || blocks > INT32_MAX)
-        return error != cudaSuccess ? error : cudaErrorInvalidConfiguration;
-    LargeUpdate<T> parameter = u;
-    void *parameters[] = {&parameter};
-    return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(G::THREADS), parameters,
-                            G::BYTES, stream);
+    if (error != cudaSuccess)
+        return error;
+    return launch_large(kernel, tiles_of<G>(u.m, u.n), G::THREADS, G::BYTES, u, u.chained,
+                        stream);
 }
 
 /* In fragments, as sm_90 has them. */
@@ -84,7 +77,7 @@ cudaError_t update_by_fragments(const LargeUpdate<T> &u, const Card &card,
 {
     using Big = FragmentTile<T, Traits<T>::complex ? 64 : 128, 64, 16, 3>;
     using Small = FragmentTile<T, 64, 32, 16, 3>;
-    if (tiles_of<Big>(u.m, u.n) >= card.processors)
+    if (!u.brief && tiles_of<Big>(u.m, u.n) >= card.processors)
         return launch_fragments<T, Big>(u, stream);
     return launch_fragments<T, Small>(u, stream);
 }
@@ -100,7 +93,7 @@ cudaError_t large_update(const LargeUpdate<T> &u, const Card &card, cudaStream_t
     if constexpr (HAS_FRAGMENTS<T>)
         if (u.fused && card.capability >= 90)
             return update_by_fragments(u, card, stream);
-    if (tiles_of<Big>(u.m, u.n) >= card.processors)
+    if (!u.brief && tiles_of<Big>(u.m, u.n) >= card.processors)
         return launch<T, Big>(u, stream);
     return launch<T, typename Tiles<T>::Small>(u, stream);
 }

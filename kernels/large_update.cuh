@@ -82,6 +82,8 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
     const int64_t tiles_down = (u.m + G::ROWS - 1) / G::ROWS;
     const int64_t i0 = blockIdx.x % tiles_down * G::ROWS,
                   j0 = blockIdx.x / tiles_down * G::COLUMNS;
+    let_next_begin();
+    await_previous();
     if (u.part == LOWER_PART ? i0 + G::ROWS <= j0
                              : u.part == UPPER_PART && j0 + G::COLUMNS <= i0)
         return;

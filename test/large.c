@@ -1,16 +1,20 @@
 /* One large matrix against netlib, straight through the engine, so that what lies between
  * and behind the columns, and the other triangle, can be poisoned and looked at again.
  *
- *     large [largest order]
+ *     large [largest order [precision letters]]
+ *
+ * -1: only what is beyond netlib's reach.
  *
  * getrf, getrs 'N', gesv, potrf, and of 'U' potrs and posv by bits: square, tall and
  * wide, every class of input, zero pivots and minors that are not positive, a NaN in the
  * first, a middle and the last column (IPIV and INFO; values can then differ from
  * netlib's), one and more right-hand sides, 32- and 64-bit integers, a few matrices in
- * one job. Fast gesv and posv by residual. Each job runs twice and must give the same
- * bits. Links libshim; the engine is the one that BATCHLAPACK_ENGINE names or that lies
- * beside the program.
+ * one job. Fast gesv and posv by residual. Beyond
+ * netlib's reach: matrices made of known factors, fast and exact. Each job runs twice and
+ * must give the same bits. Links libshim; the engine is the one that BATCHLAPACK_ENGINE
+ * names or that lies beside the program.
  */
+#include <complex.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +35,7 @@ struct item {
     int int_size;
     bool by_pivots; /* values are not compared */
     bool fast;      /* fast arithmetic: the solution is judged by its residual */
+    bool known;     /* made of its factors: every arithmetic gives these */
     enum matrix_class of;
     int64_t nrhs;
     struct matrix a, b, want, want_b; /* B has no elements where nrhs is 0 */
@@ -90,11 +95,94 @@ static struct item *pose(enum bl_routine_id routine, enum bl_precision p, char u
     return t;
 }
 
+/* A matrix of known factors: thin ones whose elements and sums need few bits, so that
+ * nothing is ever rounded; below the pivot every multiplier is at most 1/2. */
+static struct item *pose_known(enum bl_precision p, int64_t m, int64_t n, bool fast)
+{
+    if (count == MOST_ITEMS)
+        return NULL;
+    struct item *t = &items[count];
+    *t = (struct item){.routine = BL_GETRF,
+                       .int_size = count % 2 ? 4 : 8,
+                       .fast = fast,
+                       .known = true,
+                       .a = matrix_new(p, m, n, m + 3, GAP),
+                       .b = matrix_new(p, n, 0, n, 0)};
+    t->pivots = calloc((size_t)order_of(t) + 1, sizeof *t->pivots);
+    count++;
+    return t;
+}
+
+static void put_zeros(struct matrix *a)
+{
+    for (int64_t j = 0; j < a->cols; j++)
+        memset(matrix_at(a, 0, j), 0, (size_t)a->rows * element_bytes(a->precision));
+}
+
+enum { DENSITY = 6 }; /* elements of a column of L and of U beside the diagonal */
+
+static void multiply_factors(struct item *t)
+{
+    const int64_t m = t->a.rows, n = t->a.cols, order = order_of(t);
+    const bool parts = is_complex(t->a.precision);
+    struct rng r = {(uint64_t)(m * 31 + n * 7 + t->fast)};
+    struct {
+        int64_t row;
+        double value;
+    } *l = calloc((size_t)order * DENSITY, sizeof *l);
+    int64_t *home = malloc((size_t)m * sizeof *home); /* of row i of L: its row in A */
+    t->want = matrix_copy(&t->a);
+    t->want_b = matrix_copy(&t->b);
+    put_zeros(&t->a);
+    put_zeros(&t->want);
+    for (int64_t i = 0; i < m; i++)
+        home[i] = i;
+    for (int64_t k = 0; k < order; k++) {
+        const int64_t p = rng_between(&r, k, m - 1), row = home[k];
+        t->pivots[k] = (int32_t)(p + 1);
+        home[k] = home[p];
+        home[p] = row;
+        for (int e = 0; e < DENSITY && k + 1 < m; e++) {
+            const int64_t i = rng_between(&r, k + 1, m - 1);
+            bool taken = false;
+            for (int f = 0; f < e; f++)
+                taken = taken || l[k * DENSITY + f].row == i;
+            l[k * DENSITY + e].row = i;
+            l[k * DENSITY + e].value = taken ? 0 : rng_below(&r, 2) ? 0.5 : -0.25;
+            if (!taken)
+                matrix_put(&t->want, i, k, l[k * DENSITY + e].value, 0);
+        }
+    }
+    for (int64_t j = 0; j < n; j++)
+        for (int e = 0; e <= DENSITY; e++) {
+            const int64_t k = e == DENSITY ? j : rng_below(&r, j < order ? j + 1 : order);
+            if (k >= order || (e < DENSITY && k == j) || matrix_get(&t->want, k, j) != 0)
+                continue;
+            const double re = e == DENSITY ? (double)(1 << rng_below(&r, 3))
+                                           : (double)rng_between(&r, 1, 5),
+                         im = parts && e < DENSITY ? (double)rng_between(&r, -3, 3) : 0;
+            matrix_put(&t->want, k, j, re, im);
+            for (int f = -1; f < DENSITY; f++) {
+                const int64_t i = f < 0 ? k : l[k * DENSITY + f].row;
+                const double factor = f < 0 ? 1 : l[k * DENSITY + f].value;
+                const long double complex old = matrix_get(&t->a, home[i], j);
+                matrix_put(&t->a, home[i], j, (double)creall(old) + factor * re,
+                           (double)cimagl(old) + factor * im);
+            }
+        }
+    free(home);
+    free(l);
+}
+
 /* What only solves gets factors. */
 static void ask_netlib(int64_t i, void *data)
 {
     struct item *t = &items[i];
     (void)data;
+    if (t->known) {
+        multiply_factors(t);
+        return;
+    }
     if (t->routine == BL_GETRS || t->routine == BL_POTRS)
         ask(t, t->uplo ? BL_POTRF : BL_GETRF, &t->a, &t->b, &t->info);
     t->want = matrix_copy(&t->a);
@@ -213,7 +301,8 @@ static void check(const struct item *t, const char *host, int64_t copy, int64_t 
     const int64_t minor = t->uplo && t->info > 0 ? t->info - 1 : -1;
     if (info != t->info)
         snprintf(why, size, "INFO is %lld, not %d", (long long)info, t->info);
-    const bool pivots = !t->fast && (t->routine == BL_GETRF || t->routine == BL_GESV);
+    const bool solved = t->fast && !t->known;
+    const bool pivots = !solved && (t->routine == BL_GETRF || t->routine == BL_GESV);
     for (size_t k = 0; pivots && k < order && !*why; k++)
         if (integer_at(p, k, t->int_size) != t->pivots[k])
             snprintf(why, size, "IPIV(%zu) is %lld, not %d", k + 1,
@@ -222,18 +311,18 @@ static void check(const struct item *t, const char *host, int64_t copy, int64_t 
         snprintf(why, size, "IPIV was written behind its end");
     if (!*why && touched(&got, &t->a, t->uplo, first, sizeof first))
         snprintf(why, size, "outside of the matrix: %.200s", first);
-    if (!*why && !t->by_pivots && !t->fast &&
+    if (!*why && !t->by_pivots && !solved &&
         differing(&got, &t->want, t->uplo, minor, zeros, first, sizeof first))
         snprintf(why, size, "A: %.200s", first);
     if (!*why && touched(&got_b, &t->b, 0, first, sizeof first))
         snprintf(why, size, "outside of B: %.200s", first);
-    if (!*why && t->fast && t->info == 0) {
+    if (!*why && solved && t->info == 0) {
         double ours = solve_residual(&t->a, t->uplo, 'N', &t->b, &got_b);
         double theirs = solve_residual(&t->a, t->uplo, 'N', &t->b, &t->want_b);
         if (!(ours <= 5 * theirs + 1))
             snprintf(why, size, "residual %.3g, netlib's %.3g", ours, theirs);
     }
-    if (!*why && !t->by_pivots && !t->fast &&
+    if (!*why && !t->by_pivots && !solved &&
         differing(&got_b, &t->want_b, 0, -1, zeros, first, sizeof first))
         snprintf(why, size, "B: %.200s", first);
     free(got.data);
@@ -258,9 +347,11 @@ static void judge(const struct item *t, int64_t copies)
         if (queue[turn])
             engine->queue_close(queue[turn]);
     }
-    verdict(why, "large-%s-%c-%lldx%lld-%s%s%s", routine_name(t->routine, t->a.precision),
-            t->uplo ? t->uplo : 'x', (long long)t->a.rows, (long long)t->a.cols,
-            matrix_class_name[t->of], t->fast ? "-fast" : "", copies > 1 ? "-batch" : "");
+    verdict(why, "large-%s-%c-%lldx%lld-%s%s%s%s",
+            routine_name(t->routine, t->a.precision), t->uplo ? t->uplo : 'x',
+            (long long)t->a.rows, (long long)t->a.cols,
+            t->known ? "known" : matrix_class_name[t->of], t->fast ? "-fast" : "",
+            t->int_size == 8 ? "-64" : "", copies > 1 ? "-batch" : "");
 }
 
 /* ---- what is asked ---- */
@@ -301,7 +392,7 @@ static void pose_all(enum bl_precision p)
         pose(BL_POSV, p, 'U', n, n, 2, (enum matrix_class)of);
     }
     for (size_t k = 0; k < sizeof orders / sizeof *orders; k++)
-        for (int of = 0; of < 3 && orders[k] <= 1024; of++) {
+        for (int of = 0; of < 3 && (of == 0 || orders[k] <= 1024); of++) {
             struct item *t =
                 pose(of ? BL_POSV : BL_GESV, p, of ? "?UL"[of] : 0, orders[k], orders[k],
                      1 + (int64_t)k * 20, CLASS_RANDOM);
@@ -317,8 +408,19 @@ static void pose_all(enum bl_precision p)
     }
 }
 
+/* Sizes at which blocks become wider and interchanges are put off. */
+static void pose_beyond(enum bl_precision p)
+{
+    static const int64_t sides[][2] = {{6200, 6200}, {6300, 6170}, {6150, 6300},
+                                       {9000, 300},  {300, 9000},  {2100, 2500}};
+    for (size_t k = 0; k < sizeof sides / sizeof *sides; k++)
+        for (int fast = 0; fast < 2; fast++)
+            pose_known(p, sides[k][0], sides[k][1], fast);
+}
+
 int main(int argc, char **argv)
 {
+    const char *letters = argc > 2 ? argv[2] : "sdcz";
     if (argc > 1)
         largest = atoll(argv[1]);
     if (!reference_open())
@@ -329,7 +431,11 @@ int main(int argc, char **argv)
     if (!engine)
         return 1;
     for (int p = 0; p < BL_PRECISIONS; p++)
-        pose_all((enum bl_precision)p);
+        if (strchr(letters, "sdcz"[p])) {
+            pose_all((enum bl_precision)p);
+            if (largest < 0 || largest >= 1000)
+                pose_beyond((enum bl_precision)p);
+        }
     in_parallel(count, ask_netlib, NULL);
     for (int64_t i = 0; i < count; i++) {
         judge(&items[i], 1);
