@@ -35,7 +35,7 @@ const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
 
 /* How a job's work space is laid out; all matrices of a batch use the same in turn. */
 struct Layout {
-    size_t state, moves, panel, sums, reversed, maps, blas, beside, all;
+    size_t state, moves, panel, sums, reversed, inverse, maps, blas, beside, all;
 };
 
 bool has_lu(const struct bl_job *job)
@@ -65,6 +65,22 @@ bool has_solve(const struct bl_job *job)
     return job->routine != BL_GETRF && job->routine != BL_POTRF;
 }
 
+/* An inverse solves for the columns of the identity. */
+bool is_inverse(const struct bl_job *job)
+{
+    return job->routine == BL_GETRI;
+}
+
+int64_t sides_of(const struct bl_job *job)
+{
+    return is_inverse(job) ? job->n : job->nrhs;
+}
+
+bool is_turned(const struct bl_job *job)
+{
+    return job->routine == BL_GETRS && job->trans != 'N';
+}
+
 /* An outer block is as wide as the update needs; cuBLAS is at its best only where the
  * inner dimension is several hundred. */
 int64_t outer_block(const struct bl_job *job)
@@ -83,8 +99,12 @@ int64_t outer_block(const struct bl_job *job)
 bool puts_off(const struct bl_job *job, const Card &card)
 {
     return has_lu(job) && least(job->m, job->n) > 6144 &&
-           large_left_takes(job->m, outer_block(job), element[job->precision], card);
+           size_t(job->m) * element[job->precision] <= card.shared_bytes;
 }
+
+/* The blocks in which an inverse's columns, or the rows of a transposed solution, take
+ * their interchanges. */
+constexpr int64_t MAPS_WIDTH = 512;
 
 /* What the steps of a matrix tell each other. */
 struct State {
@@ -103,13 +123,18 @@ Layout layout_of(const struct bl_job *job, const Card &card)
     at.reversed = at.sums;
     if (has_sums(job))
         at.reversed += aligned(job->n * job->n * element[job->precision]);
-    at.maps = at.reversed;
+    at.inverse = at.reversed;
     if (has_solve(job)) /* 128 is the most that LARGE_BLOCK is */
-        at.maps += aligned(128 * job->nrhs * element[job->precision]);
+        at.inverse += aligned(128 * sides_of(job) * element[job->precision]);
+    at.maps = at.inverse;
+    if (is_inverse(job))
+        at.maps += aligned(job->n * job->n * element[job->precision]);
     at.blas = at.maps;
     if (puts_off(job, card))
-        at.blas += aligned(
-            large_left_workspace(job->m, least(job->m, job->n), outer_block(job)));
+        at.blas +=
+            aligned(large_maps_bytes(job->m, least(job->m, job->n), outer_block(job)));
+    if (is_inverse(job) || is_turned(job))
+        at.blas += aligned(large_maps_bytes(job->n, job->n, MAPS_WIDTH));
     at.beside = at.blas + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
     at.all = at.beside + (is_fast(job) && has_lu(job) ? LARGE_BLAS_BYTES : 0);
     return at;
@@ -138,7 +163,7 @@ struct Matrix {
     void *panel_work;
     T *sums;
     T *b;
-    int64_t ldb;
+    int64_t ldb, sides;
     T *reversed;
     int *maps;
     void *blas_work, *beside_work; /* on the job's stream, and beside it */
@@ -187,9 +212,9 @@ void update(Matrix<T> &x, LargeUpdate<T> u)
     const bool plain = u.of_a == PLAIN && u.of_b == PLAIN && u.part == WHOLE;
     u.fused = is_fast(x.job) && plain;
     u.brief = x.brief;
-    const double least = plain ? BLAS_OPERATIONS : BLAS_OPERATIONS / 16;
+    const double worth = plain ? BLAS_OPERATIONS : BLAS_OPERATIONS / 16;
     if (is_fast(x.job) && !u.unless && !u.brief && u.k >= (plain ? BLAS_DEPTH : 1) &&
-        double(u.m) * double(u.n) * double(u.k) >= least &&
+        double(u.m) * double(u.n) * double(u.k) >= worth &&
         large_blas_update(u, x.blas_work, x.stream)) {
         x.follows = false;
         return;
@@ -312,6 +337,7 @@ void factor_lu(Matrix<T> &x)
         Matrix<T> beside = x;
         if (side) {
             beside.follows = x.follows = x.chains = false;
+
             x.brief = waits_for_panels(x, next - j, next, end);
             beside.stream = side->stream();
             beside.blas_work = x.beside_work;
@@ -332,9 +358,8 @@ void factor_lu(Matrix<T> &x)
     }
     x.chains = false;
     if (off)
-        x.then(large_left(
-            LargeLeft<T>{x.m, order, outer, x.ipiv, x.job->int_size, x.a, x.lda, x.maps},
-            x.stream));
+        x.then(large_left({x.m, order, outer, x.ipiv, x.job->int_size, x.maps}, x.a,
+                          x.lda, x.stream));
 }
 
 /* From the triangle's point of view: element (i, k) of v in large_cholesky.cuh. */
@@ -385,19 +410,22 @@ void factor_cholesky(Matrix<T> &x)
     }
 }
 
-/* The rows of B from `to` to `end`, less rows and columns j .. j + w - 1 of A times the
- * solution there. */
+/* Rows `rows` of B, its first `sides` columns, less rows and columns j .. j + w - 1 of A
+ * times the solution there. */
 template <class T>
-void update_sides(Matrix<T> &x, Placing placing, bool upwards, int64_t j, int64_t w)
+void update_sides(Matrix<T> &x, Placing placing, bool upwards, int64_t j, int64_t w,
+                  Range rows, int64_t sides)
 {
-    const int64_t to = upwards ? 0 : j + w, end = upwards ? j : x.n;
+    const int64_t to = rows.from;
+    if (rows.to <= to)
+        return;
     LargeUpdate<T> u = {
-        end - to,      x.job->nrhs, w,     placing == PLAIN ? x.at(to, j) : x.at(j, to),
-        x.lda,         x.b + j,     x.ldb, x.b + to,
-        x.ldb,         placing,     PLAIN, WHOLE,
-        &x.state->info};
-    if (upwards && placing == PLAIN) { /* the last column's product comes first */
-        u.a = x.at(to, j + w - 1);
+        rows.to - to, sides,   w,     placing == PLAIN ? x.at(to, j) : x.at(j, to),
+        x.lda,        x.b + j, x.ldb, x.b + to,
+        x.ldb,        placing, PLAIN, WHOLE,
+        x.unless()};
+    if (upwards && placing == PLAIN && !is_fast(x.job)) {
+        u.a = x.at(to, j + w - 1); /* the last column's product comes first */
         u.lda = -x.lda;
         u.b = x.reversed;
         u.ldb = LARGE_BLOCK<T>;
@@ -415,26 +443,42 @@ void interchange_sides(Matrix<T> &x)
         step.l = nullptr;
         step.b = x.b + j;
         step.ldb = x.ldb;
-        step.right_end = x.job->nrhs;
+        step.right_end = x.sides;
         step.unless = x.unless();
         x.then(large_step(step, x.stream));
     }
 }
 
-/* B := op(A)^-1 B for a triangle, `unit`: with ones on its diagonal. */
+/* Right-hand sides from which wider blocks pay: the rows within one are updated first,
+ * the others by a deep product. */
+constexpr int64_t MANY_SIDES = 256;
+
+/* B := op(A)^-1 B for a triangle, `unit`: with ones on its diagonal. `growing`: B is the
+ * identity and the triangle a lower one, so that the solution is lower triangular. */
 template <class T>
-void solve_with_triangle(Matrix<T> &x, bool upper, Placing placing, bool unit)
+void solve_with_triangle(Matrix<T> &x, bool upper, Placing placing, bool unit,
+                         bool growing = false)
 {
     const bool upwards = upper == (placing == PLAIN);
-    const int64_t blocks = (x.n + LARGE_BLOCK<T> - 1) / LARGE_BLOCK<T>;
-    for (int64_t i = 0; i < blocks; i++) {
-        const int64_t j = (upwards ? blocks - 1 - i : i) * LARGE_BLOCK<T>,
-                      w = least(LARGE_BLOCK<T>, x.n - j);
-        x.then(large_triangle(LargeTriangle<T>{int(w), x.at(j, j), x.lda, placing,
-                                               upwards, unit, x.b + j, x.ldb, x.job->nrhs,
-                                               x.reversed, x.unless()},
-                              x.stream));
-        update_sides(x, placing, upwards, j, w);
+    const int64_t block = LARGE_BLOCK<T>,
+                  outer = is_fast(x.job) && x.sides >= MANY_SIDES ? 512 : block,
+                  count = (x.n + outer - 1) / outer;
+    for (int64_t o = 0; o < count; o++) {
+        const int64_t from = (upwards ? count - 1 - o : o) * outer,
+                      to = least(from + outer, x.n),
+                      inner = (to - from + block - 1) / block;
+        for (int64_t i = 0; i < inner; i++) {
+            const int64_t j = from + (upwards ? inner - 1 - i : i) * block,
+                          w = least(block, to - j), sides = growing ? j + w : x.sides;
+            x.then(large_triangle(LargeTriangle<T>{int(w), x.at(j, j), x.lda, placing,
+                                                   upwards, unit, x.b + j, x.ldb, sides,
+                                                   x.reversed, x.unless()},
+                                  x.stream));
+            update_sides(x, placing, upwards, j, w,
+                         upwards ? Range{from, j} : Range{j + w, to}, sides);
+        }
+        update_sides(x, placing, upwards, from, to - from,
+                     upwards ? Range{0, from} : Range{to, x.n}, growing ? to : x.sides);
     }
 }
 
@@ -442,7 +486,17 @@ template <class T>
 void solve(Matrix<T> &x)
 {
     const bool upper = x.job->uplo == 'U';
-    if (x.job->routine == BL_GETRS || x.job->routine == BL_GESV) {
+    const LargeMaps maps = {x.n, x.n, MAPS_WIDTH, x.ipiv, x.job->int_size, x.maps};
+    if (is_inverse(x.job)) {
+        x.then(large_begin_inverse(x.a, x.n, x.lda, x.b, &x.state->info, x.stream));
+        solve_with_triangle(x, false, PLAIN, true, true);
+        solve_with_triangle(x, true, PLAIN, false);
+        x.then(large_end_inverse(maps, x.b, x.a, x.lda, &x.state->info, x.stream));
+    } else if (is_turned(x.job)) {
+        solve_with_triangle(x, true, TURNED, false);
+        solve_with_triangle(x, false, TURNED, true);
+        x.then(large_back(maps, x.b, x.ldb, x.sides, x.stream));
+    } else if (x.job->routine == BL_GETRS || x.job->routine == BL_GESV) {
         interchange_sides(x);
         solve_with_triangle(x, false, PLAIN, true);
         solve_with_triangle(x, true, PLAIN, false);
@@ -471,8 +525,10 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
                        (LargeMoves *)(work + at.moves),
                        work + at.panel,
                        (T *)(work + at.sums),
-                       (T *)job->b.p + i * job->b.stride,
-                       job->b.ld,
+                       is_inverse(job) ? (T *)(work + at.inverse)
+                                       : (T *)job->b.p + i * job->b.stride,
+                       is_inverse(job) ? job->n : job->b.ld,
+                       sides_of(job),
                        (T *)(work + at.reversed),
                        (int *)(work + at.maps),
                        work + at.blas,
@@ -505,7 +561,12 @@ bool takes(const struct bl_job *job, const Card &card)
     case BL_GETRF:
         return true;
     case BL_GETRS: /* netlib's transposed solve is a chain */
-        return job->trans == 'N' && job->nrhs > 0;
+        return job->nrhs > 0 &&
+               (job->trans == 'N' ||
+                (is_fast(job) && (job->trans == 'C' || job->precision < BL_C) &&
+                 size_t(job->n) * element[job->precision] <= card.shared_bytes));
+    case BL_GETRI: /* netlib's own way is another */
+        return is_fast(job);
     case BL_GESV:
         return job->nrhs > 0;
     case BL_POTRF:

@@ -9,7 +9,7 @@
  * wide, every class of input, zero pivots and minors that are not positive, a NaN in the
  * first, a middle and the last column (IPIV and INFO; values can then differ from
  * netlib's), one and more right-hand sides, 32- and 64-bit integers, a few matrices in
- * one job. Fast gesv and posv by residual. Beyond
+ * one job. Fast gesv, posv, getri and getrs by residual. Beyond
  * netlib's reach: matrices made of known factors, fast and exact. Each job runs twice and
  * must give the same bits. Links libshim; the engine is the one that BATCHLAPACK_ENGINE
  * names or that lies beside the program.
@@ -31,7 +31,7 @@ static int64_t largest = 330;
 /* A problem as it goes in, and netlib's answer. */
 struct item {
     enum bl_routine_id routine;
-    char uplo;
+    char uplo, trans;
     int int_size;
     bool by_pivots; /* values are not compared */
     bool fast;      /* fast arithmetic: the solution is judged by its residual */
@@ -39,6 +39,7 @@ struct item {
     enum matrix_class of;
     int64_t nrhs;
     struct matrix a, b, want, want_b; /* B has no elements where nrhs is 0 */
+    struct matrix origin, unit;       /* a fast solve's A, an inverse's right-hand side */
     int32_t *pivots, info;
 };
 
@@ -56,7 +57,7 @@ static void ask(const struct item *t, enum bl_routine_id routine, struct matrix 
     struct call c = {.routine = routine,
                      .precision = t->a.precision,
                      .uplo = t->uplo == 'U' ? "U" : "L",
-                     .trans = "N",
+                     .trans = (char[]){t->trans, 0},
                      .m = (int32_t)a->rows,
                      .n = (int32_t)a->cols,
                      .nrhs = (int32_t)t->nrhs,
@@ -79,6 +80,7 @@ static struct item *pose(enum bl_routine_id routine, enum bl_precision p, char u
     uint64_t seed = (uint64_t)count * 7919 + 5;
     t->routine = routine;
     t->uplo = uplo;
+    t->trans = 'N';
     t->int_size = count % 3 == 2 ? 8 : 4;
     t->of = of;
     t->by_pivots = !uplo && (of == CLASS_NAN || of == CLASS_INF);
@@ -175,6 +177,11 @@ static void multiply_factors(struct item *t)
 }
 
 /* What only solves gets factors. */
+static bool gets_factors(const struct item *t)
+{
+    return t->routine == BL_GETRS || t->routine == BL_POTRS || t->routine == BL_GETRI;
+}
+
 static void ask_netlib(int64_t i, void *data)
 {
     struct item *t = &items[i];
@@ -183,8 +190,16 @@ static void ask_netlib(int64_t i, void *data)
         multiply_factors(t);
         return;
     }
-    if (t->routine == BL_GETRS || t->routine == BL_POTRS)
+    t->origin = matrix_copy(&t->a);
+    if (gets_factors(t))
         ask(t, t->uplo ? BL_POTRF : BL_GETRF, &t->a, &t->b, &t->info);
+    if (t->routine == BL_GETRI) {
+        const int64_t n = t->a.rows;
+        t->unit = matrix_new(t->a.precision, n, n, n, 0);
+        put_zeros(&t->unit);
+        for (int64_t k = 0; k < n; k++)
+            matrix_put(&t->unit, k, k, 1, 0);
+    }
     t->want = matrix_copy(&t->a);
     t->want_b = matrix_copy(&t->b);
     ask(t, t->routine, &t->want, &t->want_b, &t->info);
@@ -225,7 +240,7 @@ static bool run(const struct item *t, int64_t copies, char **host, void **queue)
                          .precision = t->a.precision,
                          .arithmetic = t->fast ? BL_FAST : BL_EXACT,
                          .uplo = t->uplo,
-                         .trans = t->routine == BL_GETRS ? 'N' : 0,
+                         .trans = t->routine == BL_GETRS ? t->trans : 0,
                          .nrhs = t->nrhs,
                          .int_size = t->int_size,
                          .m = t->a.rows,
@@ -240,7 +255,7 @@ static bool run(const struct item *t, int64_t copies, char **host, void **queue)
     for (size_t k = 0; k < all; k++) {
         memcpy(*host + at.a + k * one, t->a.data, one);
         memcpy(*host + at.b + k * side, t->b.data, side);
-        for (size_t i = 0; t->routine == BL_GETRS && i < order; i++) {
+        for (size_t i = 0; gets_factors(t) && !t->uplo && i < order; i++) {
             char *to = *host + at.pivots + (k * (order + 1) + i) * (size_t)t->int_size;
             int64_t wide = t->pivots[i];
             memcpy(to, t->int_size == 8 ? (void *)&wide : (void *)&t->pivots[i],
@@ -317,8 +332,12 @@ static void check(const struct item *t, const char *host, int64_t copy, int64_t 
     if (!*why && touched(&got_b, &t->b, 0, first, sizeof first))
         snprintf(why, size, "outside of B: %.200s", first);
     if (!*why && solved && t->info == 0) {
-        double ours = solve_residual(&t->a, t->uplo, 'N', &t->b, &got_b);
-        double theirs = solve_residual(&t->a, t->uplo, 'N', &t->b, &t->want_b);
+        const bool inverse = t->routine == BL_GETRI;
+        const struct matrix *b = inverse ? &t->unit : &t->b;
+        double ours =
+            solve_residual(&t->origin, t->uplo, t->trans, b, inverse ? &got : &got_b);
+        double theirs = solve_residual(&t->origin, t->uplo, t->trans, b,
+                                       inverse ? &t->want : &t->want_b);
         if (!(ours <= 5 * theirs + 1))
             snprintf(why, size, "residual %.3g, netlib's %.3g", ours, theirs);
     }
@@ -399,6 +418,20 @@ static void pose_all(enum bl_precision p)
             if (t)
                 t->fast = true;
         }
+    for (int k = 0; k < 4; k++) {
+        const int64_t n = 300 + 87 * k;
+        struct item *t[3] = {pose(BL_GETRI, p, 0, n, n, 0, CLASS_RANDOM),
+                             pose(BL_GETRS, p, 0, n, n, 1 + 130 * k, CLASS_RANDOM),
+                             pose(BL_GETRS, p, 0, n, n, 300 - 90 * k, CLASS_RANDOM)};
+        for (int i = 0; i < 3; i++)
+            if (t[i])
+                t[i]->fast = true;
+        if (t[1])
+            t[1]->trans = is_complex(p) ? 'C' : "TC"[k % 2];
+    }
+    struct item *singular = pose(BL_GETRI, p, 0, 310, 310, 0, CLASS_DEFICIENT);
+    if (singular)
+        singular->fast = true;
     for (int k = 0; k < 3; k++) {
         struct item *t = pose(BL_GETRF, p, 0, 300, 300, 0, CLASS_RANDOM);
         if (t) {
@@ -447,6 +480,8 @@ int main(int argc, char **argv)
         matrix_free(&items[i].b);
         matrix_free(&items[i].want);
         matrix_free(&items[i].want_b);
+        matrix_free(&items[i].origin);
+        matrix_free(&items[i].unit);
         free(items[i].pivots);
     }
     return failures() != 0;
