@@ -35,7 +35,7 @@ const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
 
 /* How a job's work space is laid out; all matrices of a batch use the same in turn. */
 struct Layout {
-    size_t state, moves, panel, sums, reversed, inverse, maps, blas, beside, all;
+    size_t state, panel, sums, reversed, inverse, maps, blas, beside, all;
 };
 
 bool has_lu(const struct bl_job *job)
@@ -115,8 +115,7 @@ struct State {
 Layout layout_of(const struct bl_job *job, const Card &card)
 {
     Layout at = {};
-    at.moves = aligned(sizeof(State));
-    at.panel = at.moves + aligned(sizeof(LargeMoves));
+    at.panel = aligned(sizeof(State));
     at.sums = at.panel;
     if (has_lu(job))
         at.sums += aligned(large_panel_workspace(job->precision, job->m, card));
@@ -159,7 +158,7 @@ struct Matrix {
     int64_t lda;
     char *ipiv;
     State *state;
-    LargeMoves *moves;
+
     void *panel_work;
     T *sums;
     T *b;
@@ -228,7 +227,7 @@ void factor_panel(Matrix<T> &x, int64_t j, int w)
 {
     x.then(large_panel_launch({x.job->precision, x.m - j, w, x.at(j, j), x.lda, j,
                                x.pivots(j), x.job->int_size, &x.state->info,
-                               &x.state->odd, x.moves, x.panel_work, x.link()},
+                               &x.state->odd, x.panel_work, x.link()},
                               x.card, x.stream));
 }
 
@@ -522,7 +521,7 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
                        job->a.ld,
                        (char *)job->ipiv.p + i * job->ipiv.stride * job->int_size,
                        (State *)(work + at.state),
-                       (LargeMoves *)(work + at.moves),
+
                        work + at.panel,
                        (T *)(work + at.sums),
                        is_inverse(job) ? (T *)(work + at.inverse)

@@ -112,8 +112,8 @@ Grid grid_of(int64_t m, const Card &card)
     Grid grid;
     grid.blocks = card.cooperative ? card.processors : 1;
     grid.chunk = (m + grid.blocks - 1) / grid.blocks;
-    if (grid.chunk < LARGE_PANEL_WIDTH) /* block 0 owns the diagonal */
-        grid.chunk = LARGE_PANEL_WIDTH;
+    if (grid.chunk < GRID_PANEL_WIDTH) /* block 0 owns the diagonal */
+        grid.chunk = GRID_PANEL_WIDTH;
     grid.blocks = int((m + grid.chunk - 1) / grid.chunk);
     return grid;
 }
@@ -122,7 +122,7 @@ Grid grid_of(int64_t m, const Card &card)
  * twice a row each and the diagonal's. */
 size_t board_bytes(int blocks, int element)
 {
-    size_t packets = size_t(element + 7) / 8 * LARGE_PANEL_WIDTH;
+    size_t packets = size_t(element + 7) / 8 * GRID_PANEL_WIDTH;
     return 16 * 2 * (size_t(blocks) + (size_t(blocks) + 1) * packets);
 }
 
@@ -169,7 +169,7 @@ int large_panel_width(enum bl_precision precision, int64_t m, const Card &card)
     const Shape shape = shape_of(precision, m, 1, card);
     if (shape.kernel)
         return shape.kernel->width;
-    return precision == BL_Z ? 16 : 32;
+    return precision == BL_Z ? 16 : GRID_PANEL_WIDTH;
 }
 
 size_t large_panel_workspace(enum bl_precision precision, int64_t m, const Card &card)

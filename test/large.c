@@ -54,6 +54,8 @@ static int64_t order_of(const struct item *t)
 static void ask(const struct item *t, enum bl_routine_id routine, struct matrix *a,
                 struct matrix *b, int32_t *info)
 {
+    const int64_t most = routine == BL_GETRI ? 64 * a->cols : 0;
+    struct matrix work = matrix_new(a->precision, most, 1, most, 0);
     struct call c = {.routine = routine,
                      .precision = t->a.precision,
                      .uplo = t->uplo == 'U' ? "U" : "L",
@@ -65,8 +67,11 @@ static void ask(const struct item *t, enum bl_routine_id routine, struct matrix 
                      .ldb = (int32_t)b->ld,
                      .a = a->data,
                      .b = b->data,
-                     .ipiv = t->pivots};
+                     .ipiv = t->pivots,
+                     .work = work.data,
+                     .lwork = (int32_t)most};
     reference_call(&c);
+    matrix_free(&work);
     *info = c.info;
 }
 
