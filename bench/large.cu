@@ -3,10 +3,12 @@
  *     bench/large ENGINE [routines [precisions [sizes [exact|fast]]]]
  *
  * ENGINE is libbatchlapack_cuda.so; the others are comma-separated lists, "" for all
- * routines (getrf, potrf_L, potrf_U) and precisions; sizes are numbers. Jobs go straight
- * to the engine; cuSOLVER's 64-bit routines run in the same process on the same data.
- * Prints a line a routine, precision and size: milliseconds (median on fresh data),
- * TFLOP/s and how often faster than cuSOLVER. No other process should use the card.
+ * routines (getrf, potrf_L, potrf_U, getrs, getri) and precisions; sizes are numbers.
+ * Jobs go straight to the engine; cuSOLVER's 64-bit routines run in the same process on
+ * the same data. getrs has as many right-hand sides as unknowns; cuSOLVER's inverse is
+ * its getrs with the identity. Prints a line a routine, precision and size: milliseconds
+ * (median on fresh data), TFLOP/s and how often faster than cuSOLVER. No other process
+ * should use the card.
  */
 #include <algorithm>
 #include <cstdint>
@@ -153,6 +155,59 @@ static void measure(int precision, char uplo, int n, enum bl_arithmetic arithmet
         cudaFree(p);
 }
 
+/* getri where `inverse`, else getrs with n right-hand sides; on factors. */
+static void measure_solve(int precision, bool inverse, int n,
+                          enum bl_arithmetic arithmetic)
+{
+    const size_t bytes = (size_t)n * n * element[precision];
+    const cudaDataType t = type_of[precision];
+    void *original = memory(bytes), *a = memory(bytes), *b = memory(bytes),
+         *wide = memory(n * sizeof(int64_t)), *info = memory(sizeof(int64_t));
+    fill_all(precision, original, (size_t)n * n, 0);
+    size_t on_device = 0, on_host = 0;
+    cusolverDnXgetrf_bufferSize(cusolver, parameters, n, n, t, original, n, t, &on_device,
+                                &on_host);
+    void *work = memory(on_device);
+    std::vector<char> host_work(on_host + 1);
+    must(cusolverDnXgetrf(cusolver, parameters, n, n, t, original, n, (int64_t *)wide, t,
+                          work, on_device, host_work.data(), on_host,
+                          (int *)info) == CUSOLVER_STATUS_SUCCESS,
+         "cuSOLVER");
+    must(cudaDeviceSynchronize() == cudaSuccess, "cuSOLVER");
+    struct bl_job job = {};
+    job.routine = inverse ? BL_GETRI : BL_GETRS;
+    job.precision = (enum bl_precision)precision;
+    job.arithmetic = arithmetic;
+    job.trans = inverse ? 0 : 'N';
+    job.int_size = 8;
+    job.m = job.n = n;
+    job.nrhs = inverse ? 0 : n;
+    job.batch = 1;
+    job.a = {inverse ? a : original, nullptr, n, 0};
+    job.b = {inverse ? nullptr : a, nullptr, n, 0};
+    job.ipiv = {wide, nullptr, 0, n};
+    job.info = {info, nullptr, 0, 1};
+    job.work = memory(engine->workspace(&job));
+    fill_all(precision, b, (size_t)n * n, n);
+    const double ours = timed(3, a, inverse ? original : b, bytes,
+                              [&] { must(engine->run(&job, queue) == BL_OK, "engine"); });
+    const double theirs = timed(3, a, b, bytes, [&] {
+        must(cusolverDnXgetrs(cusolver, parameters, CUBLAS_OP_N, n, n, t, original, n,
+                              (int64_t *)wide, t, a, n,
+                              (int *)info) == CUSOLVER_STATUS_SUCCESS,
+             "cuSOLVER");
+    });
+    const double operations =
+        (inverse ? 4.0 / 3 : 2) * n * n * n * (precision >= BL_C ? 4 : 1);
+    printf("%c%s %6d %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
+           "sdcz"[precision], inverse ? "getri  " : "getrs  ", n, ours,
+           operations / ours / 1e9, theirs, theirs / ours);
+    fflush(stdout);
+    void *all[] = {original, a, b, wide, info, job.work, work};
+    for (void *p : all)
+        cudaFree(p);
+}
+
 static bool in_list(const char *list, const std::string &name)
 {
     return !*list ||
@@ -202,5 +257,13 @@ int main(int argc, char **argv)
                 if (in_list(routines, row.name) &&
                     in_list(precisions, std::string(1, "sdcz"[p])))
                     measure(p, row.uplo, n, fast ? BL_FAST : BL_EXACT);
+    for (const char *name : {"getrs", "getri"})
+        for (int p = 0; p < BL_PRECISIONS; p++)
+            for (int n : sizes)
+                if (in_list(routines, name) &&
+                    in_list(precisions, std::string(1, "sdcz"[p])) &&
+                    (fast || strcmp(name, "getri")))
+                    measure_solve(p, !strcmp(name, "getri"), n,
+                                  fast ? BL_FAST : BL_EXACT);
     return 0;
 }

@@ -36,7 +36,7 @@ const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
 
 /* How a job's work space is laid out; all matrices of a batch use the same in turn. */
 struct Layout {
-    size_t state, moves, panel, sums, reversed, inverse, blas, beside, all;
+    size_t state, panel, sums, reversed, inverse, maps, blas, beside, all;
 };
 
 bool has_lu(const struct bl_job *job)
@@ -74,6 +74,47 @@ bool has_solve(const struct bl_job *job)
            job->routine != BL_POTRI;
 }
 
+/* An inverse solves for the columns of the identity. */
+bool is_inverse(const struct bl_job *job)
+{
+    return job->routine == BL_GETRI;
+}
+
+int64_t sides_of(const struct bl_job *job)
+{
+    return is_inverse(job) ? job->n : job->nrhs;
+}
+
+bool is_turned(const struct bl_job *job)
+{
+    return job->routine == BL_GETRS && job->trans != 'N';
+}
+
+/* An outer block is as wide as the update needs; cuBLAS is at its best only where the
+ * inner dimension is several hundred. */
+int64_t outer_block(const struct bl_job *job)
+{
+    const int64_t order = least(job->m, job->n);
+    const int64_t step =
+        job->precision >= BL_C ? LARGE_BLOCK<Complex<double>> : LARGE_BLOCK<double>;
+    if (!is_fast(job))
+        return step;
+    if (has_cholesky(job))
+        return order > 6144 ? 512 : 256;
+    return order > 12288 ? 512 : order > 6144 ? 256 : step;
+}
+
+/* Whether the interchanges left of a block are put off to the end. */
+bool puts_off(const struct bl_job *job, const Card &card)
+{
+    return has_lu(job) && least(job->m, job->n) > 6144 &&
+           size_t(job->m) * element[job->precision] <= card.shared_bytes;
+}
+
+/* The blocks in which an inverse's columns, or the rows of a transposed solution, take
+ * their interchanges. */
+constexpr int64_t MAPS_WIDTH = 512;
+
 /* What the steps of a matrix tell each other. */
 struct State {
     int64_t info;
@@ -84,8 +125,7 @@ struct State {
 Layout layout_of(const struct bl_job *job, const Card &card)
 {
     Layout at = {};
-    at.moves = aligned(sizeof(State));
-    at.panel = at.moves + aligned(sizeof(LargeMoves));
+    at.panel = aligned(sizeof(State));
     at.sums = at.panel;
     if (has_lu(job))
         at.sums += aligned(large_panel_workspace(job->precision, job->m, card));
@@ -94,10 +134,18 @@ Layout layout_of(const struct bl_job *job, const Card &card)
         at.reversed += aligned(job->n * job->n * element[job->precision]);
     at.inverse = at.reversed;
     if (has_solve(job)) /* 128 is the most that LARGE_BLOCK is */
-        at.inverse += aligned(128 * job->nrhs * element[job->precision]);
-    at.blas = at.inverse;
+        at.inverse += aligned(128 * sides_of(job) * element[job->precision]);
+    at.maps = at.inverse;
+    if (is_inverse(job))
+        at.maps += aligned(job->n * job->n * element[job->precision]);
     if (job->routine == BL_POTRI)
-        at.blas += aligned((3 * job->n + 128) * 128 * element[job->precision]);
+        at.maps += aligned((3 * job->n + 128) * 128 * element[job->precision]);
+    at.blas = at.maps;
+    if (puts_off(job, card))
+        at.blas +=
+            aligned(large_maps_bytes(job->m, least(job->m, job->n), outer_block(job)));
+    if (is_inverse(job) || is_turned(job))
+        at.blas += aligned(large_maps_bytes(job->n, job->n, MAPS_WIDTH));
     at.beside = at.blas + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
     at.all = at.beside + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
     return at;
@@ -126,14 +174,18 @@ struct Matrix {
     int64_t lda;
     char *ipiv;
     State *state;
-    LargeMoves *moves;
+
     void *panel_work;
     T *sums;
     T *b;
-    int64_t ldb;
+    int64_t ldb, sides;
     T *reversed, *inverse;
+    int *maps;
     void *blas_work, *beside_work; /* on the job's stream, and beside it */
     cudaError_t error;
+    bool chains = false;  /* launches may be chained, see large_launch.h */
+    bool follows = false; /* the last thing in the stream is such a launch */
+    bool brief = false;   /* updates make room for what runs beside them */
 
     T *at(int64_t i, int64_t j) const
     {
@@ -148,6 +200,13 @@ struct Matrix {
     {
         return has_solve(job) && (has_lu(job) || has_cholesky(job)) ? &state->info
                                                                     : nullptr;
+    }
+    /* For a launch: whether it is chained. */
+    bool link()
+    {
+        const bool chained = chains && follows;
+        follows = true;
+        return chained;
     }
     void then(cudaError_t next)
     {
@@ -167,10 +226,14 @@ void update(Matrix<T> &x, LargeUpdate<T> u)
     if (x.error != cudaSuccess)
         return;
     u.fused = is_fast(x.job);
-    if (is_fast(x.job) && !u.unless && u.k >= BLAS_DEPTH &&
+    u.brief = x.brief;
+    if (is_fast(x.job) && !u.unless && !u.brief && u.k >= BLAS_DEPTH &&
         double(u.m) * double(u.n) * double(u.k) >= BLAS_OPERATIONS &&
-        large_blas_update(u, x.blas_work, x.stream))
+        large_blas_update(u, x.blas_work, x.stream)) {
+        x.follows = false;
         return;
+    }
+    u.chained = x.link();
     x.then(large_update(u, x.card, x.stream));
 }
 
@@ -182,7 +245,7 @@ void update_part(Matrix<T> &x, LargeUpdate<T> u)
     constexpr int64_t SQUARE = int64_t(1) << SQUARES;
     const bool lower = u.part == LOWER_PART;
     const int64_t length = lower ? u.m : u.n, width = lower ? u.n : u.m;
-    if (!is_fast(x.job) || u.k < BLAS_DEPTH || length < 2 * SQUARE) {
+    if (!is_fast(x.job) || x.brief || u.k < BLAS_DEPTH || length < 2 * SQUARE) {
         update(x, u);
         return;
     }
@@ -208,7 +271,7 @@ void factor_panel(Matrix<T> &x, int64_t j, int w)
 {
     x.then(large_panel_launch({x.job->precision, x.m - j, w, x.at(j, j), x.lda, j,
                                x.pivots(j), x.job->int_size, &x.state->info,
-                               &x.state->odd, x.moves, x.panel_work},
+                               &x.state->odd, x.panel_work, x.link()},
                               x.card, x.stream));
 }
 
@@ -244,6 +307,7 @@ void apply_block(Matrix<T> &x, int64_t j, int64_t next, Range left, Range right)
         step.odd = &x.state->odd;
         if (i > j)
             step.l = nullptr;
+        step.chained = x.link();
         x.then(large_step(step, x.stream));
         if (i == j || columns == 0)
             continue;
@@ -251,7 +315,7 @@ void apply_block(Matrix<T> &x, int64_t j, int64_t next, Range left, Range right)
                                  x.lda, x.at(i, first), x.lda, PLAIN, PLAIN, WHOLE});
         x.then(large_triangle(LargeTriangle<T>{int(w), x.at(i, i), x.lda, PLAIN, false,
                                                true, x.at(i, first), x.lda, columns,
-                                               nullptr, nullptr},
+                                               nullptr, nullptr, x.link()},
                               x.stream));
     }
     update(x, LargeUpdate<T>{x.m - next, columns, next - j, x.at(next, j), x.lda,
@@ -268,19 +332,6 @@ void factor_block(Matrix<T> &x, int64_t j, int64_t end)
         factor_panel(x, i, int(w));
         apply_block(x, i, i + w, {j, i}, {i + w, end});
     }
-}
-
-/* An outer block is as wide as the update needs; cuBLAS is at its best only where the
- * inner dimension is several hundred. */
-template <class T>
-int64_t outer_block(const Matrix<T> &x)
-{
-    const int64_t order = least(x.m, x.n);
-    if (!is_fast(x.job))
-        return LARGE_BLOCK<T>;
-    if (has_cholesky(x.job))
-        return order > 6144 ? 512 : 256;
-    return order > 12288 ? 512 : order > 8192 ? 256 : 128;
 }
 
 template <class T>
@@ -306,6 +357,7 @@ void factor_beside(Matrix<T> &x, bool worth, const Chain &chain, const Rest &res
         return;
     }
     Matrix<T> beside = x;
+    beside.follows = x.follows = false;
     beside.stream = side->stream();
     beside.blas_work = x.beside_work;
     x.then(side->fork());
@@ -314,6 +366,24 @@ void factor_beside(Matrix<T> &x, bool worth, const Chain &chain, const Rest &res
     x.then(beside.error);
     x.then(side->join());
     side->give_back();
+    x.follows = false;
+}
+
+/* Operations a second of an update by brief blocks, exact and fast, and of panels columns
+ * a second: which of the two is the longer one. */
+constexpr double BRIEF_RATE[BL_PRECISIONS][2] = {
+    {15e12, 15e12}, {8e12, 20e12}, {23e12, 31e12}, {12e12, 31e12}};
+constexpr double COLUMN_RATE = 0.7e6;
+
+/* Whether the panels of the columns from `next` to `end` take longer than the update of
+ * the columns behind them with w columns. */
+template <class T>
+bool waits_for_panels(const Matrix<T> &x, int64_t w, int64_t next, int64_t end)
+{
+    const double operations = (Traits<T>::complex ? 8.0 : 2.0) * double(x.m - next) *
+                              double(x.n - end) * double(w);
+    return operations / BRIEF_RATE[x.job->precision][is_fast(x.job)] <
+           double(end - next) / COLUMN_RATE;
 }
 
 /* The next outer block takes its products first and is then factored beside the update of
@@ -321,30 +391,43 @@ void factor_beside(Matrix<T> &x, bool worth, const Chain &chain, const Rest &res
 template <class T>
 void factor_lu(Matrix<T> &x)
 {
-    const int64_t order = least(x.m, x.n), outer = outer_block(x);
+    const int64_t order = least(x.m, x.n), outer = outer_block(x.job);
+    const bool off = puts_off(x.job, x.card);
+    x.chains = x.card.capability >= 90;
     factor_outer(x, 0, least(outer, order));
     for (int64_t j = 0, next, end; j < order; j = next) {
         next = least(j + outer, order);
         end = least(next + outer, order);
         LargeSide *side = next < end && end < x.n ? LargeSide::borrow(x.stream) : nullptr;
+        x.chains = x.card.capability >= 90;
         if (next < end)
             apply_block(x, j, next, {0, 0}, {next, end});
         Matrix<T> beside = x;
         if (side) {
+            beside.follows = x.follows = x.chains = false;
+
+            x.brief = waits_for_panels(x, next - j, next, end);
             beside.stream = side->stream();
             beside.blas_work = x.beside_work;
             x.then(side->fork());
         }
         factor_outer(beside, next, end);
-        if (!side)
+        if (!side) {
             x.then(beside.error);
-        apply_block(x, j, next, {0, j}, {end, x.n});
+            x.follows = beside.follows;
+        }
+        apply_block(x, j, next, {0, off ? 0 : j}, {end, x.n});
         if (side) {
             x.then(beside.error);
             x.then(side->join());
             side->give_back();
+            x.brief = x.follows = false;
         }
     }
+    x.chains = false;
+    if (off)
+        x.then(large_left({x.m, order, outer, x.ipiv, x.job->int_size, x.maps}, x.a,
+                          x.lda, x.stream));
 }
 
 /* From the triangle's point of view: element (i, k) of v in large_cholesky.cuh. */
@@ -391,43 +474,63 @@ void factor_triangle(Matrix<T> &x, int64_t j, int64_t end)
         x.then(large_diagonal(
             LargeDiagonal<T>{upper, int(w), x.at(i, i), x.lda,
                              has_sums(x.job) && i > 0 ? x.sums + i + i * x.n : nullptr,
-                             x.n, x.n - i - w, &x.state->info, i, &x.state->arrived},
+                             x.n, x.n - i - w, &x.state->info, i, &x.state->arrived,
+                             x.link()},
             x.card, x.stream));
         if (i + w < end)
             update_triangle(x, i, w, i + w, end);
     }
 }
 
+/* Whether the blocks of w columns before `end` take longer than the update of what is
+ * behind them with as many. */
+template <class T>
+bool waits_for_blocks(const Matrix<T> &x, int64_t w, int64_t end)
+{
+    constexpr double RATE = 2.5e6; /* columns a second */
+    const double rest = double(x.n - end),
+                 operations = (Traits<T>::complex ? 4 : 1) * rest * rest * double(w);
+    return operations / BRIEF_RATE[x.job->precision][1] < double(w) / RATE;
+}
+
 template <class T>
 void factor_cholesky(Matrix<T> &x)
 {
-    const int64_t outer = is_fast(x.job) ? outer_block(x) : x.n;
+    const int64_t outer = is_fast(x.job) ? outer_block(x.job) : x.n;
     if (has_sums(x.job))
         x.then(cudaMemsetAsync(x.sums, 0, x.n * x.n * sizeof(T), x.stream));
+    x.chains = x.card.capability >= 90;
     factor_triangle(x, 0, least(outer, x.n));
     for (int64_t j = 0, next = outer, end; next < x.n; j = next, next = end) {
         end = least(next + outer, x.n);
         update_triangle(x, j, outer, next, end);
         factor_beside(
             x, end < x.n, [&](Matrix<T> &other) { factor_triangle(other, next, end); },
-            [&](Matrix<T> &rest) { update_triangle(rest, j, outer, end, x.n); });
+            [&](Matrix<T> &rest) {
+                rest.brief = waits_for_blocks(x, outer, end);
+                update_triangle(rest, j, outer, end, x.n);
+                rest.brief = false;
+            });
     }
+    x.chains = x.follows = false;
 }
 
-/* The rows of B from `to` to `end`, less rows and columns j .. j + w - 1 of A times the
- * solution there. */
+/* Rows `rows` of B, its first `sides` columns, less rows and columns j .. j + w - 1 of A
+ * times the solution there. */
 template <class T>
-void update_sides(Matrix<T> &x, Placing placing, bool upwards, int64_t j, int64_t w)
+void update_sides(Matrix<T> &x, Placing placing, bool upwards, int64_t j, int64_t w,
+                  Range rows, int64_t sides)
 {
-    const int64_t to = upwards ? 0 : j + w, end = upwards ? j : x.n;
+    const int64_t to = rows.from;
+    if (rows.to <= to)
+        return;
     LargeUpdate<T> u = {
-        end - to,  x.job->nrhs, w,     placing == PLAIN ? x.at(to, j) : x.at(j, to),
-        x.lda,     x.b + j,     x.ldb, x.b + to,
-        x.ldb,     placing,     PLAIN, WHOLE,
+        rows.to - to, sides,   w,     placing == PLAIN ? x.at(to, j) : x.at(j, to),
+        x.lda,        x.b + j, x.ldb, x.b + to,
+        x.ldb,        placing, PLAIN, WHOLE,
         x.unless()};
-    if (upwards && placing == PLAIN &&
-        !is_fast(x.job)) { /* the last column's product comes first */
-        u.a = x.at(to, j + w - 1);
+    if (upwards && placing == PLAIN && !is_fast(x.job)) {
+        u.a = x.at(to, j + w - 1); /* the last column's product comes first */
         u.lda = -x.lda;
         u.b = x.reversed;
         u.ldb = LARGE_BLOCK<T>;
@@ -445,26 +548,42 @@ void interchange_sides(Matrix<T> &x)
         step.l = nullptr;
         step.b = x.b + j;
         step.ldb = x.ldb;
-        step.right_end = x.job->nrhs;
+        step.right_end = x.sides;
         step.unless = x.unless();
         x.then(large_step(step, x.stream));
     }
 }
 
-/* B := op(A)^-1 B for a triangle, `unit`: with ones on its diagonal. */
+/* Right-hand sides from which wider blocks pay: the rows within one are updated first,
+ * the others by a deep product. */
+constexpr int64_t MANY_SIDES = 256;
+
+/* B := op(A)^-1 B for a triangle, `unit`: with ones on its diagonal. `growing`: B is the
+ * identity and the triangle a lower one, so that the solution is lower triangular. */
 template <class T>
-void solve_with_triangle(Matrix<T> &x, bool upper, Placing placing, bool unit)
+void solve_with_triangle(Matrix<T> &x, bool upper, Placing placing, bool unit,
+                         bool growing = false)
 {
     const bool upwards = upper == (placing == PLAIN);
-    const int64_t blocks = (x.n + LARGE_BLOCK<T> - 1) / LARGE_BLOCK<T>;
-    for (int64_t i = 0; i < blocks; i++) {
-        const int64_t j = (upwards ? blocks - 1 - i : i) * LARGE_BLOCK<T>,
-                      w = least(LARGE_BLOCK<T>, x.n - j);
-        x.then(large_triangle(LargeTriangle<T>{int(w), x.at(j, j), x.lda, placing,
-                                               upwards, unit, x.b + j, x.ldb, x.job->nrhs,
-                                               x.reversed, x.unless()},
-                              x.stream));
-        update_sides(x, placing, upwards, j, w);
+    const int64_t block = LARGE_BLOCK<T>,
+                  outer = is_fast(x.job) && x.sides >= MANY_SIDES ? 512 : block,
+                  count = (x.n + outer - 1) / outer;
+    for (int64_t o = 0; o < count; o++) {
+        const int64_t from = (upwards ? count - 1 - o : o) * outer,
+                      to = least(from + outer, x.n),
+                      inner = (to - from + block - 1) / block;
+        for (int64_t i = 0; i < inner; i++) {
+            const int64_t j = from + (upwards ? inner - 1 - i : i) * block,
+                          w = least(block, to - j), sides = growing ? j + w : x.sides;
+            x.then(large_triangle(LargeTriangle<T>{int(w), x.at(j, j), x.lda, placing,
+                                                   upwards, unit, x.b + j, x.ldb, sides,
+                                                   x.reversed, x.unless()},
+                                  x.stream));
+            update_sides(x, placing, upwards, j, w,
+                         upwards ? Range{from, j} : Range{j + w, to}, sides);
+        }
+        update_sides(x, placing, upwards, from, to - from,
+                     upwards ? Range{0, from} : Range{to, x.n}, growing ? to : x.sides);
     }
 }
 
@@ -472,7 +591,17 @@ template <class T>
 void solve(Matrix<T> &x)
 {
     const bool upper = x.job->uplo == 'U';
-    if (x.job->routine == BL_GETRS || x.job->routine == BL_GESV) {
+    const LargeMaps maps = {x.n, x.n, MAPS_WIDTH, x.ipiv, x.job->int_size, x.maps};
+    if (is_inverse(x.job)) {
+        x.then(large_begin_inverse(x.a, x.n, x.lda, x.b, &x.state->info, x.stream));
+        solve_with_triangle(x, false, PLAIN, true, true);
+        solve_with_triangle(x, true, PLAIN, false);
+        x.then(large_end_inverse(maps, x.b, x.a, x.lda, &x.state->info, x.stream));
+    } else if (is_turned(x.job)) {
+        solve_with_triangle(x, true, TURNED, false);
+        solve_with_triangle(x, false, TURNED, true);
+        x.then(large_back(maps, x.b, x.ldb, x.sides, x.stream));
+    } else if (x.job->routine == BL_GETRS || x.job->routine == BL_GESV) {
         interchange_sides(x);
         solve_with_triangle(x, false, PLAIN, true);
         solve_with_triangle(x, true, PLAIN, false);
@@ -536,13 +665,16 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
                        job->a.ld,
                        (char *)job->ipiv.p + i * job->ipiv.stride * job->int_size,
                        (State *)(work + at.state),
-                       (LargeMoves *)(work + at.moves),
+
                        work + at.panel,
                        (T *)(work + at.sums),
-                       (T *)job->b.p + i * job->b.stride,
-                       job->b.ld,
+                       is_inverse(job) ? (T *)(work + at.inverse)
+                                       : (T *)job->b.p + i * job->b.stride,
+                       is_inverse(job) ? job->n : job->b.ld,
+                       sides_of(job),
                        (T *)(work + at.reversed),
                        (T *)(work + at.inverse),
+                       (int *)(work + at.maps),
                        work + at.blas,
                        work + at.beside,
                        cudaSuccess};
@@ -581,7 +713,12 @@ bool takes(const struct bl_job *job, const Card &card)
     case BL_GETRF:
         return true;
     case BL_GETRS: /* netlib's transposed solve is a chain */
-        return job->trans == 'N' && job->nrhs > 0;
+        return job->nrhs > 0 &&
+               (job->trans == 'N' ||
+                (is_fast(job) && (job->trans == 'C' || job->precision < BL_C) &&
+                 size_t(job->n) * element[job->precision] <= card.shared_bytes));
+    case BL_GETRI: /* netlib's own way is another */
+        return is_fast(job);
     case BL_GESV:
         return job->nrhs > 0;
     case BL_POTRI:

@@ -35,8 +35,10 @@ struct LargeUpdate {
     Part part;
     const int64_t *unless = nullptr; /* nothing is done where that is not 0 */
     bool fused = false;              /* fast arithmetic */
-    int squares = 0; /* not 0: of a part only the squares of order 2^squares on the
-                      * diagonal */
+    int squares = 0;      /* not 0: of a part only the squares of order 2^squares on the
+                           * diagonal */
+    bool brief = false;   /* blocks that soon make room for other kernels' */
+    bool chained = false; /* see large_launch.h */
 };
 
 template <class T>
@@ -63,10 +65,41 @@ struct LargeStep {
     int64_t left, left_end, right, right_end;
     const int64_t *unless = nullptr;
     int *odd = nullptr; /* set to 1 where a solution is not finite, for complex T */
+    bool chained = false;
 };
 
 template <class T>
 cudaError_t large_step(const LargeStep<T> &s, cudaStream_t stream);
+
+/* The interchanges of m rows with `order` pivots, in blocks of `width` <= 512. */
+struct LargeMaps {
+    int64_t m, order, width;
+    const void *ipiv;
+    int int_size;  /* bytes of a pivot */
+    int *maps;     /* large_maps_bytes() of device memory */
+    int begin = 0; /* the first block that counts */
+};
+size_t large_maps_bytes(int64_t m, int64_t order, int64_t width);
+
+/* The first `order` columns of A were factored in such blocks, and each block has had the
+ * interchanges of its own columns only: it takes those of all later ones. What is below a
+ * block must fit on chip, a column at a time. */
+template <class T>
+cudaError_t large_left(LargeMaps x, T *a, int64_t lda, cudaStream_t stream);
+
+/* B := P^T B, of m rows. A column must fit on chip. */
+template <class T>
+cudaError_t large_back(const LargeMaps &x, T *b, int64_t ldb, int64_t nrhs,
+                       cudaStream_t stream);
+
+/* Y := I, n x n without gaps; INFO of a zero on the diagonal of A. Then, after the solves
+ * and where that is 0, A := Y P. */
+template <class T>
+cudaError_t large_begin_inverse(const T *a, int64_t n, int64_t lda, T *y, int64_t *info,
+                                cudaStream_t stream);
+template <class T>
+cudaError_t large_end_inverse(const LargeMaps &x, const T *y, T *a, int64_t lda,
+                              const int64_t *info, cudaStream_t stream);
 
 /* B := (triangle of order w <= LARGE_BLOCK<T>)^-1 B, which has n columns; `upwards`: an
  * upper triangle as it lies, or a lower one turned. */
@@ -81,6 +114,7 @@ struct LargeTriangle {
     int64_t ldb, n;
     T *reversed; /* upwards: B upside down too, LARGE_BLOCK<T> elements a column */
     const int64_t *unless;
+    bool chained = false;
 };
 
 template <class T>

@@ -2,8 +2,9 @@
  *
  * Called by large.cu through large.h.
  */
-#include "large.h"
 #include "large_cholesky.cuh"
+#include "large_fetch.cuh"
+#include "large_launch.h"
 
 namespace bl
 {
@@ -23,6 +24,8 @@ __global__ void __launch_bounds__(CholeskyPanel<T, UPPER>::THREADS, 2)
     typename Panel::Memory &m = *(typename Panel::Memory *)memory;
     const int thread = threadIdx.x;
     const int64_t first = int64_t(blockIdx.x) * Panel::ROWS;
+    let_next_begin();
+    await_previous();
     const bool failed = *d.info != 0;
     if (d.n < NB) {
         Panel::place_rows(m, d.n, thread);
@@ -66,12 +69,10 @@ cudaError_t launch(LargeDiagonal<T> d, const Card &card, cudaStream_t stream)
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MEMORY);
     if (error != cudaSuccess)
         return error;
-    void *parameters[] = {&d};
     const int64_t shares = (d.beside + Panel::ROWS - 1) / Panel::ROWS;
     const int64_t most = 2 * card.processors; /* as many as are there at once */
     const int64_t blocks = shares > most ? most : shares > 0 ? shares : 1;
-    return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(Panel::THREADS),
-                            parameters, MEMORY, stream);
+    return launch_large(kernel, blocks, Panel::THREADS, MEMORY, d, d.chained, stream);
 }
 
 } // namespace

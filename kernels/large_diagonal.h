@@ -26,6 +26,7 @@ struct LargeDiagonal {
     int64_t *info;
     int64_t base;
     unsigned *arrived;
+    bool chained; /* see large_launch.h */
 };
 
 } // namespace bl

@@ -1,4 +1,5 @@
-/* Copies from global to shared memory that arrive later, where the card has them.
+/* Copies from global to shared memory that arrive later, where the card has them, and
+ * kernels that begin early.
  *
  * Used by the kernels of large_*.cuh. Copies belong to the group that the next
  * fetched_so_far() closes; a thread waits for its own groups, so that a barrier must
@@ -11,6 +12,24 @@
 
 namespace bl
 {
+
+/* A kernel that is `chained` begins while the one before it in its stream still runs, and
+ * waits here before it touches memory. All kernels of a chain must wait, so that a kernel
+ * follows what was done before the one before. */
+__device__ __forceinline__ void await_previous()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* The next kernel of the chain may begin, once all blocks have come here. */
+__device__ __forceinline__ void let_next_begin()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 
 /* One element from global to shared memory, or zero; arrives later where the card can. */
 template <class T>

@@ -140,6 +140,10 @@ __global__ void __launch_bounds__(G::THREADS, 2) update_fragments(const LargeUpd
         return;
     const int rows = int(min(u.m - i0, int64_t(G::ROWS))),
               columns = int(min(u.n - j0, int64_t(G::COLUMNS)));
+    let_next_begin();
+    await_previous();
+    if (u.unless && *u.unless)
+        return;
     /* Length of a slice of A and of B where it is contiguous in memory. */
     constexpr int FAST_A = OF_A == PLAIN ? G::ROWS : G::DEPTH,
                   FAST_B = OF_B == PLAIN ? G::DEPTH : G::COLUMNS;

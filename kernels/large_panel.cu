@@ -5,6 +5,7 @@
  * older one) leave the panel to smaller ones, and at last to the kernel that needs none.
  */
 #include <atomic>
+#include "large_launch.h"
 #include "large_panel_kernels.h"
 
 namespace bl
@@ -33,15 +34,16 @@ struct Shape {
 };
 
 cudaLaunchConfig_t config_of(const Shape &shape, int w, int element,
-                             cudaLaunchAttribute *attribute)
+                             cudaLaunchAttribute (&attribute)[2])
 {
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(unsigned(shape.blocks));
     config.blockDim = dim3(unsigned(32 * (shape.warps + 1)));
     config.dynamicSmemBytes = size_t(w) * element * 32 * shape.warps * shape.kernel->rows;
-    attribute->id = cudaLaunchAttributeClusterDimension;
-    attribute->val.clusterDim.x = config.gridDim.x;
-    attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
+    attribute[0].id = cudaLaunchAttributeClusterDimension;
+    attribute[0].val.clusterDim.x = config.gridDim.x;
+    attribute[0].val.clusterDim.y = attribute[0].val.clusterDim.z = 1;
+    attribute[1] = chain_attribute();
     config.attrs = attribute;
     config.numAttrs = 1;
     return config;
@@ -57,9 +59,9 @@ bool available(enum bl_precision precision, int which, const Shape &shape, int e
         const void *kernel = shape.kernel->kernel;
         Shape full = shape;
         full.warps = shape.kernel->warps;
-        cudaLaunchAttribute attribute;
+        cudaLaunchAttribute attributes_of[2];
         cudaLaunchConfig_t config =
-            config_of(full, shape.kernel->width, element, &attribute);
+            config_of(full, shape.kernel->width, element, attributes_of);
         int clusters = 0;
         cudaFuncAttributes attributes;
         /* Compiled for an older card, the kernel is empty, whatever runs it. */
@@ -110,8 +112,8 @@ Grid grid_of(int64_t m, const Card &card)
     Grid grid;
     grid.blocks = card.cooperative ? card.processors : 1;
     grid.chunk = (m + grid.blocks - 1) / grid.blocks;
-    if (grid.chunk < LARGE_PANEL_WIDTH) /* block 0 owns the diagonal */
-        grid.chunk = LARGE_PANEL_WIDTH;
+    if (grid.chunk < GRID_PANEL_WIDTH) /* block 0 owns the diagonal */
+        grid.chunk = GRID_PANEL_WIDTH;
     grid.blocks = int((m + grid.chunk - 1) / grid.chunk);
     return grid;
 }
@@ -120,7 +122,7 @@ Grid grid_of(int64_t m, const Card &card)
  * twice a row each and the diagonal's. */
 size_t board_bytes(int blocks, int element)
 {
-    size_t packets = size_t(element + 7) / 8 * LARGE_PANEL_WIDTH;
+    size_t packets = size_t(element + 7) / 8 * GRID_PANEL_WIDTH;
     return 16 * 2 * (size_t(blocks) + (size_t(blocks) + 1) * packets);
 }
 
@@ -167,7 +169,7 @@ int large_panel_width(enum bl_precision precision, int64_t m, const Card &card)
     const Shape shape = shape_of(precision, m, 1, card);
     if (shape.kernel)
         return shape.kernel->width;
-    return precision == BL_Z ? 16 : 32;
+    return precision == BL_Z ? 16 : GRID_PANEL_WIDTH;
 }
 
 size_t large_panel_workspace(enum bl_precision precision, int64_t m, const Card &card)
@@ -187,9 +189,10 @@ cudaError_t large_panel_launch(const LargePanel &panel, const Card &card,
         return launch_grid(panel, card, stream);
     LargePanel g = panel;
     void *parameters[] = {&g};
-    cudaLaunchAttribute attribute;
+    cudaLaunchAttribute attribute[2];
     cudaLaunchConfig_t config =
-        config_of(shape, panel.w, kernels_of(panel.precision).element, &attribute);
+        config_of(shape, panel.w, kernels_of(panel.precision).element, attribute);
+    config.numAttrs += panel.chained;
     config.stream = stream;
     return cudaLaunchKernelExC(&config, shape.kernel->kernel, parameters);
 }

@@ -27,6 +27,7 @@
 
 #include "large_panel_common.cuh"
 #include "cluster.cuh"
+#include "large_fetch.cuh"
 #include "large_panel_kernels.h"
 
 namespace bl
@@ -245,12 +246,8 @@ struct PanelRows {
         if (j + 3 < w) {
             BL_UNROLL
             for (int r = 0; r < R; r++)
-                if (j > 0 && position[r] >= j) {
-                    constexpr int HALF = N / 2 < J + 4 ? J + 4 : N / 2;
-                    update<J + 4, HALF>(r, rest);
-                    if (j0 + HALF < w)
-                        update<HALF, N>(r, rest);
-                }
+                if (j > 0 && position[r] >= j)
+                    update_from<J + 4>(r, w - j0, rest);
             publish<J>(j0);
         }
         BL_UNROLL
@@ -286,6 +283,17 @@ struct PanelRows {
                 if (g + k >= BEGIN && g + k < END)
                     a[r][g + k] = sub(a[r][g + k], mul(last[r], u[k]));
         }
+    }
+
+    /* From BEGIN on, as far as there are columns: they are few at the end. */
+    template <int BEGIN>
+    __device__ __forceinline__ void update_from(int r, int columns, const T *rest)
+    {
+        constexpr int END = BEGIN / 16 * 16 + 16 < N ? BEGIN / 16 * 16 + 16 : N;
+        update<BEGIN, END>(r, rest);
+        if constexpr (END < N)
+            if (END < columns)
+                update_from<END>(r, columns, rest);
     }
 
     /* The owner of the chosen row has all of it up to date and hands it to the postman.
@@ -334,6 +342,8 @@ struct PanelRows {
         cluster::begin();
         propose<0>(0, last, [] {});
         for (int j0 = 0; j0 < w; j0 += PANEL_TURN) {
+            if (j0 + PANEL_TURN >= w)
+                let_next_begin();
             step<0>(j0);
             step<1>(j0);
             step<2>(j0);
@@ -427,26 +437,17 @@ struct PanelPostman {
                             &mail.rest_arrived[j % PANEL_TURN]);
             }
         }
-        __syncwarp();
-        cluster::release();
-        if (rank == 0)
-            finish(g);
-        __syncwarp();
-        cluster::acquire();
-    }
-
-    __device__ __forceinline__ void finish(const LargePanel &g) const
-    {
-        if (lane == 0 && zero && *g.info == 0)
+        if (rank == 0 && lane == 0 && zero && *g.info == 0)
             *g.info = zero;
         __syncwarp();
-        list_moves(mail.pivot, w, g.moves);
+        cluster::release();
+        cluster::acquire();
     }
 };
 
 #endif
 
-/* w <= N <= 32. Threads: at most WARPS warps of R rows a thread, and a warp more. Dynamic
+/* w <= N. Threads: at most WARPS warps of R rows a thread, and a warp more. Dynamic
  * shared memory: the finished columns, w times the rows of the block. */
 template <class T, int N, int R, int WARPS>
 __global__ void __launch_bounds__(32 * (WARPS + 1), 1) cluster_panel(const LargePanel g)
@@ -464,9 +465,10 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1) cluster_panel(const Large
             cluster::barrier_init(cluster::address(&barrier));
         cluster::barrier_publish();
     }
-    if (int(threadIdx.x) < N + PANEL_TURN) /* step 0 has no step before */
-        mail.rest[PANEL_TURN - 1][threadIdx.x] = from_real<T>(0);
+    for (int k = threadIdx.x; k < N + PANEL_TURN; k += blockDim.x)
+        mail.rest[PANEL_TURN - 1][k] = from_real<T>(0); /* step 0 has no step before */
     __syncthreads();
+    await_previous();
     if (int(threadIdx.x) < threads) {
         PanelRows<T, N, R> rows(mail, (T *)finished, threads, g, cluster::blocks());
         rows.run(g);

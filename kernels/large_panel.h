@@ -15,19 +15,6 @@
 namespace bl
 {
 
-/* Columns at most. */
-constexpr int LARGE_PANEL_WIDTH = 32;
-
-/* What the panel's interchanges come to, all at once: after them, row `to` is what row
- * `from` was before. Rows are counted from the panel's first one; no row is twice in
- * `to`, nor in `from`; rows that stay are not listed. In device memory. */
-struct LargeMoves {
-    int64_t count; /* at most 2 * w */
-    struct {
-        int64_t to, from;
-    } row[2 * LARGE_PANEL_WIDTH];
-};
-
 struct LargePanel {
     enum bl_precision precision;
     int64_t m;      /* rows: the diagonal's and all below, m >= w */
@@ -41,11 +28,12 @@ struct LargePanel {
                        only where it is 0; the driver clears it */
     int *odd; /* device: set to 1 when the factored panel holds a NaN or an infinity,
                  else left alone. Then values, not IPIV, can differ from netlib's */
-    LargeMoves *moves; /* device: written */
-    void *work;        /* device: large_panel_workspace() bytes, 256-byte aligned */
+
+    void *work;           /* device: large_panel_workspace() bytes, 256-byte aligned */
+    bool chained = false; /* see large_launch.h */
 };
 
-/* The columns that are best taken at once where a panel has m rows. 8, 16 or 32. */
+/* The columns that are best taken at once where a panel has m rows. 8, 16, 32 or 64. */
 int large_panel_width(enum bl_precision, int64_t m, const Card &);
 
 /* Grows with m; what is enough for a panel is enough for every lower one. */

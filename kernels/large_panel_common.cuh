@@ -1,5 +1,5 @@
-/* What the two panel kernels share: the search for a pivot, the end of xGETRF2 on a
- * column, and LargeMoves.
+/* What the two panel kernels share: the search for a pivot, and the end of xGETRF2
+ * on a column.
  *
  * Used by large_panel.cuh and large_panel_grid.cuh.
  */
@@ -109,34 +109,6 @@ __device__ __forceinline__ void put_anywhere(T *p, T x)
         put(p, x);
     else
         *p = x;
-}
-
-/* Compose the w interchanges (of row j with row pivot[j], one after the other) by tracing
- * each row back. For one warp. */
-template <class I>
-__device__ __forceinline__ void list_moves(const I *pivot, int w, LargeMoves *moves)
-{
-    const int lane = threadIdx.x % 32;
-    const I below = lane < w ? pivot[lane] : 0;
-    bool displaced = below >= w;
-    I top_from = lane, below_from = below;
-    _Pragma("unroll 4") for (int j = w - 1; j >= 0; j--)
-    {
-        const I p = pivot[j];
-        top_from = top_from == j ? p : top_from == p ? j : top_from;
-        below_from = below_from == j ? p : below_from == p ? j : below_from;
-        if (j < lane && p == below)
-            displaced = false; /* that lane lists it */
-    }
-    const bool moved = lane < w && top_from != lane;
-    const unsigned in = __ballot_sync(WARP, moved), out = __ballot_sync(WARP, displaced),
-                   before = (1u << lane) - 1;
-    if (moved)
-        moves->row[__popc(in & before)] = {lane, top_from};
-    if (displaced)
-        moves->row[__popc(in) + __popc(out & before)] = {below, below_from};
-    if (lane == 0)
-        moves->count = __popc(in) + __popc(out);
 }
 
 } // namespace bl

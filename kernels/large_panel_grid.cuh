@@ -104,7 +104,7 @@ struct PanelBoard {
     __device__ __forceinline__ Packet *row(int j, int block, int column) const
     {
         const int64_t row = 2 * block + j % 2;
-        return packets + 2 * blocks + (row * LARGE_PANEL_WIDTH + column) * PARTS<T>;
+        return packets + 2 * blocks + (row * GRID_PANEL_WIDTH + column) * PARTS<T>;
     }
 };
 
@@ -157,7 +157,7 @@ __device__ __forceinline__ Offer best_of_all(const PanelBoard<T> &board, int j, 
 template <class T>
 __global__ void __launch_bounds__(GRID_PANEL_THREADS) grid_panel(const GridPanel x)
 {
-    constexpr int W = LARGE_PANEL_WIDTH;
+    constexpr int W = GRID_PANEL_WIDTH;
     __shared__ T top[W][W + 1], chosen[W];
     __shared__ int64_t pivot[W];
     __shared__ Offer offers[GRID_PANEL_THREADS / 32];
@@ -263,7 +263,6 @@ __global__ void __launch_bounds__(GRID_PANEL_THREADS) grid_panel(const GridPanel
             pivots.set(lane, g.offset + pivot[lane]);
         if (lane == 0 && zero && *g.info == 0)
             *g.info = zero;
-        list_moves(pivot, w, g.moves);
     }
 }
 

@@ -36,7 +36,10 @@ using Chunks = T[STEP_STAGES][STEP_CHUNK * W];
 template <int W, Placing PLACING, class T, class Element>
 __device__ __forceinline__ void fetch_chunk(int k0, int w, Element element, T *chunk)
 {
-    for (int e = threadIdx.x; e < STEP_CHUNK * W; e += STEP_THREADS) {
+    static_assert(STEP_THREADS % W == 0, "a thread fetches of one row, or one column");
+    BL_UNROLL
+    for (int r = 0; r < STEP_CHUNK * W / STEP_THREADS; r++) {
+        const int e = threadIdx.x + r * STEP_THREADS;
         const int i = PLACING == PLAIN ? e % W : e / STEP_CHUNK,
                   l = PLACING == PLAIN ? e / W : e % STEP_CHUNK;
         const bool there = i >= k0 + l && i < w;

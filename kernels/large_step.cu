@@ -2,6 +2,7 @@
  *
  * Called by large.cu through large.h.
  */
+#include "large_launch.h"
 #include "large_step.cuh"
 
 namespace bl
@@ -17,10 +18,7 @@ cudaError_t large_step(const LargeStep<T> &s, cudaStream_t stream)
     const void *kernel = s.w <= 32   ? (const void *)take_step<T, 32>
                          : s.w <= 64 ? (const void *)take_step<T, 64>
                                      : (const void *)take_step<T, LARGE_BLOCK<T>>;
-    LargeStep<T> parameter = s;
-    void *parameters[] = {&parameter};
-    return cudaLaunchKernel(kernel, dim3(unsigned(left + right)), dim3(STEP_THREADS),
-                            parameters, 0, stream);
+    return launch_large(kernel, left + right, STEP_THREADS, 0, s, s.chained, stream);
 }
 
 #define BL_INSTANCE(T)                                                                   \

@@ -65,6 +65,8 @@ __global__ void __launch_bounds__(STEP_THREADS) take_step(const LargeStep<T> s)
                              : s.left + blockIdx.x * STEP_COLUMNS);
     const int64_t columns = (right ? s.right_end : s.left_end) - j;
     T *const column = s.b + (columns > 0 ? j : 0) * s.ldb;
+    let_next_begin();
+    await_previous();
     if (s.unless && *s.unless)
         return;
 

@@ -2,6 +2,7 @@
  *
  * Called by large.cu through large.h.
  */
+#include "large_launch.h"
 #include "large_triangle.cuh"
 
 namespace bl
@@ -15,11 +16,8 @@ cudaError_t large_triangle(const LargeTriangle<T> &s, cudaStream_t stream)
                                           : (const void *)solve_block<T, PLAIN, false>)
                              : (s.upwards ? (const void *)solve_block<T, TURNED, true>
                                           : (const void *)solve_block<T, TURNED, false>);
-    LargeTriangle<T> parameter = s;
-    void *parameters[] = {&parameter};
     const int64_t blocks = (s.n + STEP_COLUMNS - 1) / STEP_COLUMNS;
-    return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(STEP_THREADS),
-                            parameters, 0, stream);
+    return launch_large(kernel, blocks, STEP_THREADS, 0, s, s.chained, stream);
 }
 
 #define BL_INSTANCE(T)                                                                   \

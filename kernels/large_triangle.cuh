@@ -21,6 +21,8 @@ __global__ void __launch_bounds__(STEP_THREADS) solve_block(const LargeTriangle<
     const int lane = threadIdx.x % 32, w = s.w;
     const int64_t j =
         int64_t(blockIdx.x) * STEP_COLUMNS + int(threadIdx.x) / 32 * STEP_HELD;
+    let_next_begin();
+    await_previous();
     if (s.unless && *s.unless)
         return;
     auto row = [&](int i) { return UPWARDS ? w - 1 - i : i; };

@@ -3,6 +3,7 @@
  * Called by large.cu and the steps beside it through large.h.
  */
 #include "large_fragments.cuh"
+#include "large_launch.h"
 #include "large_update.cuh"
 
 namespace bl
@@ -67,13 +68,7 @@ template <class T, class G>
 cudaError_t launch(const LargeUpdate<T> &u, cudaStream_t stream)
 {
     const void *kernel = u.fused ? kernel_of<T, G, true>(u) : kernel_of<T, G, false>(u);
-    LargeUpdate<T> parameter = u;
-    void *parameters[] = {&parameter};
-    const int64_t blocks = tiles_of<G>(u);
-    if (blocks > INT32_MAX)
-        return cudaErrorInvalidConfiguration;
-    return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(G::THREADS), parameters,
-                            0, stream);
+    return launch_large(kernel, tiles_of<G>(u), G::THREADS, 0, u, u.chained, stream);
 }
 
 template <class T, class G>
@@ -85,13 +80,10 @@ cudaError_t launch_fragments(const LargeUpdate<T> &u, cudaStream_t stream)
                            : (const void *)update_fragments<T, G, PLAIN, PLAIN>;
     cudaError_t error = cudaFuncSetAttribute(
         kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(G::BYTES));
-    const int64_t blocks = tiles_of<G>(u);
-    if (error != cudaSuccess || blocks > INT32_MAX)
-        return error != cudaSuccess ? error : cudaErrorInvalidConfiguration;
-    LargeUpdate<T> parameter = u;
-    void *parameters[] = {&parameter};
-    return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(G::THREADS), parameters,
-                            G::BYTES, stream);
+    if (error != cudaSuccess)
+        return error;
+    return launch_large(kernel, tiles_of<G>(u), G::THREADS, G::BYTES, u, u.chained,
+                        stream);
 }
 
 /* In fragments, as sm_90 has them. */
@@ -104,7 +96,7 @@ cudaError_t update_by_fragments(const LargeUpdate<T> &u, const Card &card,
 {
     using Big = FragmentTile<T, Traits<T>::complex ? 64 : 128, 64, 16, 3>;
     using Small = FragmentTile<T, 64, 32, 16, 3>;
-    if (tiles_of<Big>(u) >= card.processors)
+    if (!u.brief && tiles_of<Big>(u) >= card.processors)
         return launch_fragments<T, Big>(u, stream);
     return launch_fragments<T, Small>(u, stream);
 }
@@ -123,9 +115,10 @@ cudaError_t large_update(const LargeUpdate<T> &u, const Card &card, cudaStream_t
     using Middle = typename Tiles<T>::Middle;
     const int share = u.part == WHOLE ? 1 : 2; /* of its tiles a triangle has a half */
     const int64_t enough = int64_t(share) * card.processors;
-    if (u.part != WHOLE && tiles_of<Big>(u) < 3 * enough && tiles_of<Middle>(u) >= enough)
+    if (!u.brief && u.part != WHOLE && tiles_of<Big>(u) < 3 * enough &&
+        tiles_of<Middle>(u) >= enough)
         return launch<T, Middle>(u, stream);
-    if (tiles_of<Big>(u) >= enough)
+    if (!u.brief && tiles_of<Big>(u) >= enough)
         return launch<T, Big>(u, stream);
     return launch<T, typename Tiles<T>::Small>(u, stream);
 }

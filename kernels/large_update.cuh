@@ -129,6 +129,8 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
     const int thread = threadIdx.x, down = thread % G::DOWN, across = thread / G::DOWN;
     const TileStart start = tile_start<G>(u);
     const int64_t i0 = start.i, j0 = start.j;
+    let_next_begin();
+    await_previous();
     if (!has_some(u, i0, j0, G::ROWS, G::COLUMNS) || (u.unless && *u.unless))
         return;
     const int rows = int(min(u.m - i0, int64_t(G::ROWS))),

@@ -35,7 +35,8 @@ void factor(Case<T> &c)
                               n - next,
                               &info,
                               j,
-                              &arrived};
+                              &arrived,
+                              false};
         int64_t blocks = std::max<int64_t>((d.beside + Panel::ROWS - 1) / Panel::ROWS, 1);
         for (int64_t b = 0; b < blocks; b++) {
             memset((void *)memory.get(), 0xff, sizeof *memory);

@@ -1,13 +1,16 @@
 /* One large matrix against netlib, straight through the engine, so that what lies between
  * and behind the columns, and the other triangle, can be poisoned and looked at again.
  *
- *     large [largest order]
+ *     large [largest order [precision letters]]
+ *
+ * -1: only what is beyond netlib's reach.
  *
  * getrf, getrs 'N', gesv, potrf, and of 'U' potrs and posv by bits: square, tall and
  * wide, every class of input, zero pivots and minors that are not positive, a NaN in the
  * first, a middle and the last column (IPIV and INFO; values can then differ from
  * netlib's), one and more right-hand sides, 32- and 64-bit integers, a few matrices in
- * one job. Fast gesv, potrs and posv, and potri, by residual. Each job runs twice and
+ * one job. Fast gesv, posv, getri and getrs, and potri, by residual. Beyond
+ * netlib's reach: matrices made of known factors, fast and exact. Each job runs twice and
  * must give the same bits. Links libshim; the engine is the one that BATCHLAPACK_ENGINE
  * names or that lies beside the program.
  */
@@ -20,7 +23,7 @@
 #include "bl.h"
 #include "reference.h"
 
-enum { GAP = 5, GUARD = -99, MOST_ITEMS = 700 };
+enum { GAP = 5, GUARD = -99, MOST_ITEMS = 800 };
 
 static const struct bl_engine *engine;
 static int64_t largest = 330;
@@ -28,14 +31,15 @@ static int64_t largest = 330;
 /* A problem as it goes in, and netlib's answer. */
 struct item {
     enum bl_routine_id routine;
-    char uplo;
+    char uplo, trans;
     int int_size;
     bool by_pivots; /* values are not compared */
     bool fast;      /* fast arithmetic: the solution is judged by its residual */
+    bool known;     /* made of its factors: every arithmetic gives these */
     enum matrix_class of;
     int64_t nrhs;
     struct matrix a, b, want, want_b; /* B has no elements where nrhs is 0 */
-    struct matrix original;           /* potri: what A is the factor of */
+    struct matrix origin, unit;       /* a fast solve's A, an inverse's right-hand side */
     int32_t *pivots, info;
 };
 
@@ -50,10 +54,12 @@ static int64_t order_of(const struct item *t)
 static void ask(const struct item *t, enum bl_routine_id routine, struct matrix *a,
                 struct matrix *b, int32_t *info)
 {
+    const int64_t most = routine == BL_GETRI ? 64 * a->cols : 0;
+    struct matrix work = matrix_new(a->precision, most, 1, most, 0);
     struct call c = {.routine = routine,
                      .precision = t->a.precision,
                      .uplo = t->uplo == 'U' ? "U" : "L",
-                     .trans = "N",
+                     .trans = (char[]){t->trans, 0},
                      .m = (int32_t)a->rows,
                      .n = (int32_t)a->cols,
                      .nrhs = (int32_t)t->nrhs,
@@ -61,8 +67,11 @@ static void ask(const struct item *t, enum bl_routine_id routine, struct matrix 
                      .ldb = (int32_t)b->ld,
                      .a = a->data,
                      .b = b->data,
-                     .ipiv = t->pivots};
+                     .ipiv = t->pivots,
+                     .work = work.data,
+                     .lwork = (int32_t)most};
     reference_call(&c);
+    matrix_free(&work);
     *info = c.info;
 }
 
@@ -76,6 +85,7 @@ static struct item *pose(enum bl_routine_id routine, enum bl_precision p, char u
     uint64_t seed = (uint64_t)count * 7919 + 5;
     t->routine = routine;
     t->uplo = uplo;
+    t->trans = 'N';
     t->int_size = count % 3 == 2 ? 8 : 4;
     t->of = of;
     t->by_pivots = !uplo && (of == CLASS_NAN || of == CLASS_INF);
@@ -92,15 +102,110 @@ static struct item *pose(enum bl_routine_id routine, enum bl_precision p, char u
     return t;
 }
 
+/* A matrix of known factors: thin ones whose elements and sums need few bits, so that
+ * nothing is ever rounded; below the pivot every multiplier is at most 1/2. */
+static struct item *pose_known(enum bl_precision p, int64_t m, int64_t n, bool fast)
+{
+    if (count == MOST_ITEMS)
+        return NULL;
+    struct item *t = &items[count];
+    *t = (struct item){.routine = BL_GETRF,
+                       .int_size = count % 2 ? 4 : 8,
+                       .fast = fast,
+                       .known = true,
+                       .a = matrix_new(p, m, n, m + 3, GAP),
+                       .b = matrix_new(p, n, 0, n, 0)};
+    t->pivots = calloc((size_t)order_of(t) + 1, sizeof *t->pivots);
+    count++;
+    return t;
+}
+
+static void put_zeros(struct matrix *a)
+{
+    for (int64_t j = 0; j < a->cols; j++)
+        memset(matrix_at(a, 0, j), 0, (size_t)a->rows * element_bytes(a->precision));
+}
+
+enum { DENSITY = 6 }; /* elements of a column of L and of U beside the diagonal */
+
+static void multiply_factors(struct item *t)
+{
+    const int64_t m = t->a.rows, n = t->a.cols, order = order_of(t);
+    const bool parts = is_complex(t->a.precision);
+    struct rng r = {(uint64_t)(m * 31 + n * 7 + t->fast)};
+    struct {
+        int64_t row;
+        double value;
+    } *l = calloc((size_t)order * DENSITY, sizeof *l);
+    int64_t *home = malloc((size_t)m * sizeof *home); /* of row i of L: its row in A */
+    t->want = matrix_copy(&t->a);
+    t->want_b = matrix_copy(&t->b);
+    put_zeros(&t->a);
+    put_zeros(&t->want);
+    for (int64_t i = 0; i < m; i++)
+        home[i] = i;
+    for (int64_t k = 0; k < order; k++) {
+        const int64_t p = rng_between(&r, k, m - 1), row = home[k];
+        t->pivots[k] = (int32_t)(p + 1);
+        home[k] = home[p];
+        home[p] = row;
+        for (int e = 0; e < DENSITY && k + 1 < m; e++) {
+            const int64_t i = rng_between(&r, k + 1, m - 1);
+            bool taken = false;
+            for (int f = 0; f < e; f++)
+                taken = taken || l[k * DENSITY + f].row == i;
+            l[k * DENSITY + e].row = i;
+            l[k * DENSITY + e].value = taken ? 0 : rng_below(&r, 2) ? 0.5 : -0.25;
+            if (!taken)
+                matrix_put(&t->want, i, k, l[k * DENSITY + e].value, 0);
+        }
+    }
+    for (int64_t j = 0; j < n; j++)
+        for (int e = 0; e <= DENSITY; e++) {
+            const int64_t k = e == DENSITY ? j : rng_below(&r, j < order ? j + 1 : order);
+            if (k >= order || (e < DENSITY && k == j) || matrix_get(&t->want, k, j) != 0)
+                continue;
+            const double re = e == DENSITY ? (double)(1 << rng_below(&r, 3))
+                                           : (double)rng_between(&r, 1, 5),
+                         im = parts && e < DENSITY ? (double)rng_between(&r, -3, 3) : 0;
+            matrix_put(&t->want, k, j, re, im);
+            for (int f = -1; f < DENSITY; f++) {
+                const int64_t i = f < 0 ? k : l[k * DENSITY + f].row;
+                const double factor = f < 0 ? 1 : l[k * DENSITY + f].value;
+                const long double complex old = matrix_get(&t->a, home[i], j);
+                matrix_put(&t->a, home[i], j, (double)creall(old) + factor * re,
+                           (double)cimagl(old) + factor * im);
+            }
+        }
+    free(home);
+    free(l);
+}
+
 /* What only solves gets factors. */
+static bool gets_factors(const struct item *t)
+{
+    return t->routine == BL_GETRS || t->routine == BL_POTRS || t->routine == BL_GETRI ||
+           t->routine == BL_POTRI;
+}
+
 static void ask_netlib(int64_t i, void *data)
 {
     struct item *t = &items[i];
     (void)data;
-    if (t->routine == BL_POTRI)
-        t->original = matrix_copy(&t->a);
-    if (t->routine == BL_GETRS || t->routine == BL_POTRS || t->routine == BL_POTRI)
+    if (t->known) {
+        multiply_factors(t);
+        return;
+    }
+    t->origin = matrix_copy(&t->a);
+    if (gets_factors(t))
         ask(t, t->uplo ? BL_POTRF : BL_GETRF, &t->a, &t->b, &t->info);
+    if (t->routine == BL_GETRI) {
+        const int64_t n = t->a.rows;
+        t->unit = matrix_new(t->a.precision, n, n, n, 0);
+        put_zeros(&t->unit);
+        for (int64_t k = 0; k < n; k++)
+            matrix_put(&t->unit, k, k, 1, 0);
+    }
     t->want = matrix_copy(&t->a);
     t->want_b = matrix_copy(&t->b);
     ask(t, t->routine, &t->want, &t->want_b, &t->info);
@@ -141,7 +246,7 @@ static bool run(const struct item *t, int64_t copies, char **host, void **queue)
                          .precision = t->a.precision,
                          .arithmetic = t->fast ? BL_FAST : BL_EXACT,
                          .uplo = t->uplo,
-                         .trans = t->routine == BL_GETRS ? 'N' : 0,
+                         .trans = t->routine == BL_GETRS ? t->trans : 0,
                          .nrhs = t->nrhs,
                          .int_size = t->int_size,
                          .m = t->a.rows,
@@ -157,7 +262,7 @@ static bool run(const struct item *t, int64_t copies, char **host, void **queue)
     for (size_t k = 0; k < all; k++) {
         memcpy(*host + at.a + k * one, t->a.data, one);
         memcpy(*host + at.b + k * side, t->b.data, side);
-        for (size_t i = 0; t->routine == BL_GETRS && i < order; i++) {
+        for (size_t i = 0; gets_factors(t) && !t->uplo && i < order; i++) {
             char *to = *host + at.pivots + (k * (order + 1) + i) * (size_t)t->int_size;
             int64_t wide = t->pivots[i];
             memcpy(to, t->int_size == 8 ? (void *)&wide : (void *)&t->pivots[i],
@@ -234,8 +339,9 @@ static void check(const struct item *t, const char *host, int64_t copy, int64_t 
     const bool back = info == BL_INFO_REDO && may_hand_back(t);
     if (info != t->info && !back)
         snprintf(why, size, "INFO is %lld, not %d", (long long)info, t->info);
+    const bool solved = t->fast && !t->known;
     const bool pivots =
-        !t->fast && !back && (t->routine == BL_GETRF || t->routine == BL_GESV);
+        !solved && !back && (t->routine == BL_GETRF || t->routine == BL_GESV);
     for (size_t k = 0; pivots && k < order && !*why; k++)
         if (integer_at(p, k, t->int_size) != t->pivots[k])
             snprintf(why, size, "IPIV(%zu) is %lld, not %d", k + 1,
@@ -244,24 +350,27 @@ static void check(const struct item *t, const char *host, int64_t copy, int64_t 
         snprintf(why, size, "IPIV was written behind its end");
     if (!*why && touched(&got, &t->a, t->uplo, first, sizeof first))
         snprintf(why, size, "outside of the matrix: %.200s", first);
-    if (!*why && !t->by_pivots && !t->fast && !back &&
+    if (!*why && !t->by_pivots && !solved && !back &&
         differing(&got, &t->want, t->uplo, minor, zeros, first, sizeof first))
         snprintf(why, size, "A: %.200s", first);
-    if (!*why && t->routine == BL_POTRI && t->info == 0) {
-        double ours = inverse_residual(&t->original, &got, t->uplo);
-        double theirs = inverse_residual(&t->original, &t->want, t->uplo);
-        if (!(ours <= 5 * theirs + 1))
-            snprintf(why, size, "residual %.3g, netlib's %.3g", ours, theirs);
-    }
     if (!*why && touched(&got_b, &t->b, 0, first, sizeof first))
         snprintf(why, size, "outside of B: %.200s", first);
-    if (!*why && t->fast && t->nrhs > 0 && t->info == 0) {
-        double ours = solve_residual(&t->a, t->uplo, 'N', &t->b, &got_b);
-        double theirs = solve_residual(&t->a, t->uplo, 'N', &t->b, &t->want_b);
+    if (!*why && t->routine == BL_POTRI && t->info == 0) {
+        double ours = inverse_residual(&t->origin, &got, t->uplo);
+        double theirs = inverse_residual(&t->origin, &t->want, t->uplo);
+        if (!(ours <= 5 * theirs + 1))
+            snprintf(why, size, "residual %.3g, netlib's %.3g", ours, theirs);
+    } else if (!*why && solved && t->info == 0) {
+        const bool inverse = t->routine == BL_GETRI;
+        const struct matrix *b = inverse ? &t->unit : &t->b;
+        double ours =
+            solve_residual(&t->origin, t->uplo, t->trans, b, inverse ? &got : &got_b);
+        double theirs = solve_residual(&t->origin, t->uplo, t->trans, b,
+                                       inverse ? &t->want : &t->want_b);
         if (!(ours <= 5 * theirs + 1))
             snprintf(why, size, "residual %.3g, netlib's %.3g", ours, theirs);
     }
-    if (!*why && !t->by_pivots && !t->fast && !back &&
+    if (!*why && !t->by_pivots && !solved && !back &&
         differing(&got_b, &t->want_b, 0, -1, zeros, first, sizeof first))
         snprintf(why, size, "B: %.200s", first);
     free(got.data);
@@ -286,9 +395,11 @@ static void judge(const struct item *t, int64_t copies)
         if (queue[turn])
             engine->queue_close(queue[turn]);
     }
-    verdict(why, "large-%s-%c-%lldx%lld-%s%s%s", routine_name(t->routine, t->a.precision),
-            t->uplo ? t->uplo : 'x', (long long)t->a.rows, (long long)t->a.cols,
-            matrix_class_name[t->of], t->fast ? "-fast" : "", copies > 1 ? "-batch" : "");
+    verdict(why, "large-%s-%c-%lldx%lld-%s%s%s%s",
+            routine_name(t->routine, t->a.precision), t->uplo ? t->uplo : 'x',
+            (long long)t->a.rows, (long long)t->a.cols,
+            t->known ? "known" : matrix_class_name[t->of], t->fast ? "-fast" : "",
+            t->int_size == 8 ? "-64" : "", copies > 1 ? "-batch" : "");
 }
 
 /* ---- what is asked ---- */
@@ -329,7 +440,7 @@ static void pose_all(enum bl_precision p)
         pose(BL_POSV, p, 'U', n, n, 2, (enum matrix_class)of);
     }
     for (size_t k = 0; k < sizeof orders / sizeof *orders; k++)
-        for (int of = 0; of < 3 && orders[k] <= 1024; of++) {
+        for (int of = 0; of < 3 && (of == 0 || orders[k] <= 1024); of++) {
             struct item *t =
                 pose(of ? BL_POSV : BL_GESV, p, of ? "?UL"[of] : 0, orders[k], orders[k],
                      1 + (int64_t)k * 20, CLASS_RANDOM);
@@ -343,6 +454,20 @@ static void pose_all(enum bl_precision p)
             if (t)
                 t->fast = true;
         }
+    for (int k = 0; k < 4; k++) {
+        const int64_t n = 300 + 87 * k;
+        struct item *t[3] = {pose(BL_GETRI, p, 0, n, n, 0, CLASS_RANDOM),
+                             pose(BL_GETRS, p, 0, n, n, 1 + 130 * k, CLASS_RANDOM),
+                             pose(BL_GETRS, p, 0, n, n, 300 - 90 * k, CLASS_RANDOM)};
+        for (int i = 0; i < 3; i++)
+            if (t[i])
+                t[i]->fast = true;
+        if (t[1])
+            t[1]->trans = is_complex(p) ? 'C' : "TC"[k % 2];
+    }
+    struct item *singular = pose(BL_GETRI, p, 0, 310, 310, 0, CLASS_DEFICIENT);
+    if (singular)
+        singular->fast = true;
     for (int k = 0; k < 3; k++) {
         struct item *t = pose(BL_GETRF, p, 0, 300, 300, 0, CLASS_RANDOM);
         if (t) {
@@ -352,8 +477,19 @@ static void pose_all(enum bl_precision p)
     }
 }
 
+/* Sizes at which blocks become wider and interchanges are put off. */
+static void pose_beyond(enum bl_precision p)
+{
+    static const int64_t sides[][2] = {{6200, 6200}, {6300, 6170}, {6150, 6300},
+                                       {9000, 300},  {300, 9000},  {2100, 2500}};
+    for (size_t k = 0; k < sizeof sides / sizeof *sides; k++)
+        for (int fast = 0; fast < 2; fast++)
+            pose_known(p, sides[k][0], sides[k][1], fast);
+}
+
 int main(int argc, char **argv)
 {
+    const char *letters = argc > 2 ? argv[2] : "sdcz";
     if (argc > 1)
         largest = atoll(argv[1]);
     if (!reference_open())
@@ -364,7 +500,11 @@ int main(int argc, char **argv)
     if (!engine)
         return 1;
     for (int p = 0; p < BL_PRECISIONS; p++)
-        pose_all((enum bl_precision)p);
+        if (strchr(letters, "sdcz"[p])) {
+            pose_all((enum bl_precision)p);
+            if (largest < 0 || largest >= 1000)
+                pose_beyond((enum bl_precision)p);
+        }
     in_parallel(count, ask_netlib, NULL);
     for (int64_t i = 0; i < count; i++) {
         judge(&items[i], 1);
@@ -376,7 +516,8 @@ int main(int argc, char **argv)
         matrix_free(&items[i].b);
         matrix_free(&items[i].want);
         matrix_free(&items[i].want_b);
-        matrix_free(&items[i].original);
+        matrix_free(&items[i].origin);
+        matrix_free(&items[i].unit);
         free(items[i].pivots);
     }
     return failures() != 0;

@@ -1,5 +1,5 @@
 /* The panel kernels of large matrices (kernels/large_panel.h) against netlib's xGETRF:
- * bits, IPIV, INFO, the list of moves, the odd flag, and the memory around the panel. A
+ * bits, IPIV, INFO, the odd flag, and the memory around the panel. A
  * test of test/device.sh.
  *
  *   large_panel [all|quick|race|time] [precision letters]
@@ -211,7 +211,7 @@ struct Device {
     void *pivots, *work;
     int64_t *info;
     int *odd;
-    LargeMoves *moves;
+
     LargePanel panel;
 
     Device(int64_t m, int w, int64_t lda, int int_size, int64_t offset)
@@ -222,10 +222,10 @@ struct Device {
         CUDA(cudaMalloc(&work, need));
         CUDA(cudaMalloc(&info, 8));
         CUDA(cudaMalloc(&odd, 4));
-        CUDA(cudaMalloc(&moves, sizeof *moves));
+
         CUDA(cudaMemset(work, 0xff, need));
-        panel = {Kind<T>::precision, m,    w,   a,     lda, offset, pivots,
-                 int_size,           info, odd, moves, work};
+        panel = {Kind<T>::precision, m,    w,   a,   lda, offset, pivots,
+                 int_size,           info, odd, work};
     }
     ~Device()
     {
@@ -234,7 +234,6 @@ struct Device {
         cudaFree(work);
         cudaFree(info);
         cudaFree(odd);
-        cudaFree(moves);
     }
 };
 
@@ -267,18 +266,18 @@ void run_case(int64_t m, int w, int filling, int repeats = 1)
         CUDA(cudaMemset(d.pivots, 0x55, 8 * w));
         CUDA(cudaMemset(d.info, 0, 8));
         CUDA(cudaMemset(d.odd, 0, 4));
-        CUDA(cudaMemset(d.moves, 0x55, sizeof(LargeMoves)));
+
         CUDA(large_panel_launch(d.panel, card, 0));
         CUDA(cudaDeviceSynchronize());
         std::vector<char> pivots(8 * w);
         int64_t info;
         int flag;
-        LargeMoves moves;
+
         CUDA(cudaMemcpy(got.data(), d.a, sizeof(T) * lda * w, cudaMemcpyDeviceToHost));
         CUDA(cudaMemcpy(pivots.data(), d.pivots, 8 * w, cudaMemcpyDeviceToHost));
         CUDA(cudaMemcpy(&info, d.info, 8, cudaMemcpyDeviceToHost));
         CUDA(cudaMemcpy(&flag, d.odd, 4, cudaMemcpyDeviceToHost));
-        CUDA(cudaMemcpy(&moves, d.moves, sizeof moves, cudaMemcpyDeviceToHost));
+
         for (int j = 0; j < w && !*why; j++) {
             int64_t p = int_size == 4 ? ((int32_t *)pivots.data())[j]
                                       : ((int64_t *)pivots.data())[j];
@@ -302,23 +301,6 @@ void run_case(int64_t m, int w, int filling, int repeats = 1)
             snprintf(why, sizeof why, "INFO is %lld, not %d", (long long)info, linfo);
         if (!*why && flag != odd)
             snprintf(why, sizeof why, "odd is %d", flag);
-        std::vector<int64_t> row(m), moved(m);
-        for (int64_t i = 0; i < m; i++)
-            row[i] = moved[i] = i;
-        for (int j = 0; j < w; j++)
-            std::swap(row[j], row[ipiv[j] - 1]);
-        if (!*why && (moves.count < 0 || moves.count > 2 * w))
-            snprintf(why, sizeof why, "%lld moves", (long long)moves.count);
-        for (int k = 0; k < moves.count && !*why; k++) {
-            auto move = moves.row[k];
-            if (move.to < 0 || move.to >= m || moved[move.to] != move.to ||
-                move.to == move.from)
-                snprintf(why, sizeof why, "move %d is wrong", k);
-            else
-                moved[move.to] = move.from;
-        }
-        if (!*why && moved != row)
-            snprintf(why, sizeof why, "the moves are not the interchanges");
         if (!*why && repeat && memcmp(before.data(), got.data(), sizeof(T) * got.size()))
             snprintf(why, sizeof why, "repeat %d has other bits", repeat);
         before = got;

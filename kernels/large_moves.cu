@@ -1,0 +1,234 @@
+/* The interchanges of many blocks at once: those that the columns of a factorisation put
+ * off to its end, those of an inverse's columns, and those of a solution's rows.
+ *
+ * Called by large.cu through large.h. A map says of each row where its content stood.
+ */
+#include "large.h"
+#include "problem.cuh"
+
+namespace bl
+{
+
+namespace
+{
+
+constexpr int MOVES_THREADS = 512;
+constexpr int MOST_PIVOTS = MOVES_THREADS; /* of a block */
+
+/* A thread block owns a block of pivots, from x.begin on, and writes the map of its own
+ * interchanges, for the rows from its diagonal on. A thread traces one of them back;
+ * shared memory holds all pivots. */
+__global__ void __launch_bounds__(MOVES_THREADS) map_blocks(const LargeMaps x)
+{
+    __shared__ int pivot[MOST_PIVOTS];
+    const int block = int(blockIdx.x) + x.begin, k = int(threadIdx.x);
+    const int64_t first = block * x.width;
+    const int rows = int(x.m - first), w = int(min(x.width, x.order - first));
+    int *map = x.maps + block * x.m + first;
+    const Pivots pivots = {(void *)x.ipiv, x.int_size, first};
+    if (k < w)
+        pivot[k] = int(pivots.get(k));
+    for (int i = k; i < rows; i += MOVES_THREADS)
+        map[i] = i;
+    __syncthreads();
+    if (k >= w)
+        return;
+    const int own = pivot[k];
+    int source = own, former = k;
+    bool last = true;
+    for (int s = w - 1; s >= 0; s--) {
+        const int p = pivot[s];
+        if (s > k)
+            last = last && p != own;
+        source = s < k && p == source ? s : source;
+        former = s < k && p == former ? s : former;
+    }
+    map[k] = source;
+    if (last && own >= w)
+        map[own] = former;
+}
+
+/* A thread owns a row and writes, from the last block of pivots down to x.begin, where
+ * this row's content stood before this block's interchanges and all later ones. */
+__global__ void __launch_bounds__(MOVES_THREADS) join_maps(const LargeMaps x, int blocks)
+{
+    const int64_t row = blockIdx.x * int64_t(MOVES_THREADS) + threadIdx.x;
+    int64_t from = row;
+    for (int64_t b = blocks - 1; b >= x.begin; b--) {
+        const int64_t first = b * x.width;
+        if (row < first || row >= x.m)
+            continue;
+        from = first + x.maps[b * x.m + from];
+        x.maps[(blocks + b) * x.m + row] = int(from - first);
+    }
+}
+
+/* A block owns a column; shared memory holds what is below its block's diagonal. */
+template <class T>
+__global__ void __launch_bounds__(MOVES_THREADS)
+    move_left(const LargeMaps x, int blocks, T *a, int64_t lda)
+{
+    extern __shared__ __align__(16) char shared[];
+    T *const old = (T *)shared;
+    const int64_t b = blockIdx.x / x.width + 1, first = b * x.width;
+    const int rows = int(x.m - first);
+    const int *map = x.maps + (blocks + b) * x.m + first;
+    T *column = a + first + blockIdx.x * lda;
+    for (int i = int(threadIdx.x); i < rows; i += MOVES_THREADS)
+        old[i] = column[i];
+    __syncthreads();
+    for (int i = int(threadIdx.x); i < rows; i += MOVES_THREADS) {
+        const int from = map[i];
+        if (from != i)
+            column[i] = old[from];
+    }
+}
+
+/* A block owns a column of B, of m rows, which shared memory holds. */
+template <class T>
+__global__ void __launch_bounds__(MOVES_THREADS)
+    move_back(const LargeMaps x, const int *map, T *b, int64_t ldb)
+{
+    extern __shared__ __align__(16) char shared[];
+    T *const old = (T *)shared;
+    T *column = b + blockIdx.x * ldb;
+    for (int i = int(threadIdx.x); i < x.m; i += MOVES_THREADS)
+        old[i] = column[i];
+    __syncthreads();
+    for (int i = int(threadIdx.x); i < x.m; i += MOVES_THREADS)
+        column[map[i]] = old[i];
+}
+
+/* A block owns a column of the inverse. */
+template <class T>
+__global__ void __launch_bounds__(MOVES_THREADS)
+    move_columns(const LargeMaps x, const int *map, const T *y, T *a, int64_t lda,
+                 const int64_t *unless)
+{
+    if (*unless)
+        return;
+    const T *from = y + blockIdx.x * x.m;
+    T *to = a + map[blockIdx.x] * lda;
+    for (int64_t i = threadIdx.x; i < x.m; i += MOVES_THREADS)
+        to[i] = from[i];
+}
+
+/* For one block. */
+template <class T>
+__global__ void __launch_bounds__(MOVES_THREADS)
+    find_zero(const T *a, int64_t n, int64_t lda, int64_t *info)
+{
+    __shared__ unsigned first;
+    if (threadIdx.x == 0)
+        first = ~0u;
+    __syncthreads();
+    for (int64_t i = threadIdx.x; i < n; i += MOVES_THREADS)
+        if (is_zero(a[i + i * lda]))
+            atomicMin(&first, unsigned(i));
+    __syncthreads();
+    if (threadIdx.x == 0)
+        *info = first == ~0u ? 0 : int64_t(first) + 1;
+}
+
+/* A thread owns an element of the diagonal. */
+template <class T>
+__global__ void __launch_bounds__(MOVES_THREADS) put_ones(T *y, int64_t n)
+{
+    const int64_t i = blockIdx.x * int64_t(MOVES_THREADS) + threadIdx.x;
+    if (i < n)
+        y[i + i * n] = one<T>();
+}
+
+int64_t quotient(int64_t x, int64_t y)
+{
+    return (x + y - 1) / y;
+}
+
+/* `blocks` of them; where the whole map of x.begin's block begins is returned. */
+const int *make_maps(const LargeMaps &x, int blocks, cudaStream_t stream)
+{
+    map_blocks<<<blocks - x.begin, MOVES_THREADS, 0, stream>>>(x);
+    join_maps<<<unsigned(quotient(x.m, MOVES_THREADS)), MOVES_THREADS, 0, stream>>>(
+        x, blocks);
+    return x.maps + (blocks + x.begin) * x.m;
+}
+
+template <class Kernel>
+cudaError_t allow_shared(Kernel *kernel, size_t bytes)
+{
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                int(bytes));
+}
+
+} // namespace
+
+size_t large_maps_bytes(int64_t m, int64_t order, int64_t width)
+{
+    return size_t(2 * quotient(order, width) * m) * sizeof(int);
+}
+
+template <class T>
+cudaError_t large_left(LargeMaps x, T *a, int64_t lda, cudaStream_t stream)
+{
+    const int blocks = int(quotient(x.order, x.width));
+    if (blocks < 2)
+        return cudaSuccess;
+    const size_t bytes = size_t(x.m - x.width) * sizeof(T);
+    cudaError_t error = allow_shared(move_left<T>, bytes);
+    if (error != cudaSuccess)
+        return error;
+    x.begin = 1;
+    make_maps(x, blocks, stream);
+    move_left<<<unsigned((blocks - 1) * x.width), MOVES_THREADS, bytes, stream>>>(
+        x, blocks, a, lda);
+    return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t large_back(const LargeMaps &x, T *b, int64_t ldb, int64_t nrhs,
+                       cudaStream_t stream)
+{
+    const size_t bytes = size_t(x.m) * sizeof(T);
+    cudaError_t error = allow_shared(move_back<T>, bytes);
+    if (error != cudaSuccess)
+        return error;
+    const int *map = make_maps(x, int(quotient(x.order, x.width)), stream);
+    move_back<<<unsigned(nrhs), MOVES_THREADS, bytes, stream>>>(x, map, b, ldb);
+    return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t large_begin_inverse(const T *a, int64_t n, int64_t lda, T *y, int64_t *info,
+                                cudaStream_t stream)
+{
+    cudaError_t error = cudaMemsetAsync(y, 0, size_t(n * n) * sizeof(T), stream);
+    if (error != cudaSuccess)
+        return error;
+    find_zero<<<1, MOVES_THREADS, 0, stream>>>(a, n, lda, info);
+    put_ones<<<unsigned(quotient(n, MOVES_THREADS)), MOVES_THREADS, 0, stream>>>(y, n);
+    return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t large_end_inverse(const LargeMaps &x, const T *y, T *a, int64_t lda,
+                              const int64_t *info, cudaStream_t stream)
+{
+    const int *map = make_maps(x, int(quotient(x.order, x.width)), stream);
+    move_columns<<<unsigned(x.m), MOVES_THREADS, 0, stream>>>(x, map, y, a, lda, info);
+    return cudaGetLastError();
+}
+
+#define BL_INSTANCE(T)                                                                   \
+    template cudaError_t large_left(LargeMaps, T *, int64_t, cudaStream_t);              \
+    template cudaError_t large_back(const LargeMaps &, T *, int64_t, int64_t,            \
+                                    cudaStream_t);                                       \
+    template cudaError_t large_begin_inverse(const T *, int64_t, int64_t, T *,           \
+                                             int64_t *, cudaStream_t);                   \
+    template cudaError_t large_end_inverse(const LargeMaps &, const T *, T *, int64_t,   \
+                                           const int64_t *, cudaStream_t);
+BL_INSTANCE(float)
+BL_INSTANCE(double)
+BL_INSTANCE(Complex<float>)
+BL_INSTANCE(Complex<double>)
+
+} // namespace bl
