@@ -13,7 +13,7 @@
  * it for itself rather than wait for another, and solves for ROWS of the rows beside. The
  * first warp, the leader, finishes a leaf of few columns at a time: all lanes factor the
  * leaf's triangle, each solves for two rows, and gives the next leaf's columns the
- * products with this one. Three helpers give them to the columns from there on, which the
+ * products with this one. Five helpers give them to the columns from there on, which the
  * leader needs a leaf later. The other four warps solve for the rows beside, strip by
  * strip of columns, as the leader publishes them.
  */
@@ -53,13 +53,33 @@ BL_HD bool is_plain(double x)
 #endif
 }
 
+/* x over a positive number, given its reciprocal correctly rounded: quick_quotient() with
+ * the sign of a zero put right by its bit alone. */
+BL_HD float quick_over(float x, float length, float inverse)
+{
+    return quick_quotient(x, length, inverse);
+}
+
+BL_HD double quick_over(double x, double length, double inverse)
+{
+#ifdef __CUDA_ARCH__
+    double q = mul(x, inverse);
+    q = fma(fma(-length, q, x), inverse, q);
+    const int sign = int(0x80000000u),
+              high = (__double2hiint(q) & ~sign) | (__double2hiint(x) & sign);
+    return __hiloint2double(high, __double2loint(q));
+#else
+    return quick_quotient(x, length, inverse);
+#endif
+}
+
 /* x over a positive real number as netlib divides by the conjugate of a complex one, and
  * whether the quotient could be had by its reciprocal. */
 template <class R>
 BL_HD R over(R x, R length, R inverse, bool &fine)
 {
     fine &= is_plain(x);
-    return quick_quotient(x, length, inverse);
+    return quick_over(x, length, inverse);
 }
 
 template <class R>
@@ -89,7 +109,7 @@ template <class T, bool UPPER>
 struct CholeskyPanel {
     using R = Real<T>;
     static constexpr int LEAF = Traits<T>::complex ? 2 : 4, LEAVES = NB / LEAF;
-    static constexpr int HELPERS = 3 * 32;               /* threads */
+    static constexpr int HELPERS = 5 * 32;               /* threads */
     static constexpr int STRIP = 8, STRIPS = NB / STRIP; /* columns for the rows beside */
     static constexpr int SHARE = 4;                      /* lanes that share such a row */
     static constexpr int SOLVERS = 4 * 32, ROWS = SOLVERS / SHARE;
@@ -206,7 +226,8 @@ struct CholeskyPanel {
         }
     };
 
-    static constexpr int COUNT = NB * NB / THREADS, BESIDE = ROWS * NB / THREADS;
+    static constexpr int MOVERS = 256; /* threads that fetch and put */
+    static constexpr int COUNT = NB * NB / MOVERS, BESIDE = ROWS * NB / MOVERS;
 
     /* What a thread moves of the block of 64 or of the rows beside, all loads under way
      * at once. `there`: whether an element is. */
@@ -215,7 +236,7 @@ struct CholeskyPanel {
                                  int rows, int thread, const There &there)
     {
         const Place at(thread, rows);
-        const int64_t step = UPPER ? THREADS / NB : THREADS / rows;
+        const int64_t step = UPPER ? MOVERS / NB : MOVERS / rows;
         const T *p = element<const T>(UPPER, d.a, d.lda, first + at.i, at.k);
         const T *sum = UPPER && d.sums ? element<const T>(UPPER, d.sums, d.ld_sums,
                                                           first + at.i, at.k)
@@ -223,13 +244,13 @@ struct CholeskyPanel {
         BL_UNROLL
         for (int q = 0; q < N; q++) {
             x[q] = from_real<T>(0);
-            if (there(Place(q * THREADS + thread, rows)))
+            if (there(Place(q * MOVERS + thread, rows)))
                 x[q] = p[q * step * d.lda];
         }
         if (UPPER && sum)
             BL_UNROLL
         for (int q = 0; q < N; q++)
-            if (there(Place(q * THREADS + thread, rows)))
+            if (there(Place(q * MOVERS + thread, rows)))
                 x[q] = add(x[q], sum[q * step * d.ld_sums]);
     }
 
@@ -237,7 +258,7 @@ struct CholeskyPanel {
     {
         BL_UNROLL
         for (int q = 0; q < BESIDE; q++) {
-            const Place at(q * THREADS + thread, ROWS);
+            const Place at(q * MOVERS + thread, ROWS);
             m.rows[at.i * PITCH + at.k] = y[q];
         }
     }
@@ -246,6 +267,8 @@ struct CholeskyPanel {
                                  int thread)
     {
         T y[BESIDE];
+        if (thread >= MOVERS)
+            return;
         fetch_some(y, d, d.n + first, ROWS, thread,
                    [&](Place at) { return first + at.i < d.beside; });
         put_rows_there(m, y, thread);
@@ -255,19 +278,21 @@ struct CholeskyPanel {
                                 int thread)
     {
         T x[COUNT], y[BESIDE];
+        if (thread >= MOVERS)
+            return;
         fetch_some(y, d, d.n + first, ROWS, thread,
                    [&](Place at) { return first + at.i < d.beside; });
         if (d.n == NB) {
             fetch_some(x, d, 0, NB, thread, [](Place at) { return at.i >= at.k; });
             BL_UNROLL
             for (int q = 0; q < COUNT; q++) {
-                const Place at(q * THREADS + thread, NB);
+                const Place at(q * MOVERS + thread, NB);
                 m.block[at.k * PITCH + at.i] =
                     at.i == at.k ? from_real<T>(real(x[q])) : x[q];
             }
         } else {
             BL_ROLLED
-            for (int e = thread; e < NB * NB; e += THREADS) {
+            for (int e = thread; e < NB * NB; e += MOVERS) {
                 const Place at(e, NB);
                 const int i = m.row_of[at.i], k = m.row_of[at.k];
                 T z = from_real<T>(at.i == at.k ? 1 : 0);
@@ -285,25 +310,27 @@ struct CholeskyPanel {
     static BL_HD void put_rows_back(const Memory &m, const LargeDiagonal<T> &d,
                                     int64_t first, int thread)
     {
+        if (thread >= MOVERS)
+            return;
         const Place mine(thread, ROWS);
-        const int64_t step = UPPER ? THREADS / NB : THREADS / ROWS;
+        const int64_t step = UPPER ? MOVERS / NB : MOVERS / ROWS;
         T *to = element(UPPER, d.a, d.lda, d.n + first + mine.i, mine.k);
         T x[BESIDE];
         BL_UNROLL
         for (int q = 0; q < BESIDE; q++) {
-            const Place at(q * THREADS + thread, ROWS);
+            const Place at(q * MOVERS + thread, ROWS);
             x[q] = m.rows[at.i * PITCH + at.k];
         }
         BL_UNROLL
         for (int q = 0; q < BESIDE; q++)
-            if (first + Place(q * THREADS + thread, ROWS).i < d.beside)
+            if (first + Place(q * MOVERS + thread, ROWS).i < d.beside)
                 to[q * step * d.lda] = x[q];
     }
 
     static BL_HD void put_block(const Memory &m, const LargeDiagonal<T> &d, int thread)
     {
         BL_UNROLL_BY_FOUR
-        for (int e = thread; e < NB * NB; e += THREADS) {
+        for (int e = thread; e < NB * NB && thread < MOVERS; e += MOVERS) {
             const Place at(e, NB);
             const int i = row_at(m, d.n, at.i), k = row_at(m, d.n, at.k);
             if (at.i >= at.k && i >= 0 && k >= 0)
@@ -313,10 +340,14 @@ struct CholeskyPanel {
 
     /* ---- leader ---- */
 
-    struct Leaf {
-        T d[LEAF][LEAF]; /* its triangle */
-        T y[2][LEAF];    /* its columns in rows `lane` and 32 + lane */
+    /* That of a leaf; the diagonal has lengths. */
+    struct Triangle {
+        T d[LEAF][LEAF];
         R length[LEAF], inverse[LEAF];
+    };
+
+    struct Leaf : Triangle {
+        T y[2][LEAF]; /* its columns in rows `lane` and 32 + lane */
     };
 
     template <bool CAREFUL>
@@ -399,7 +430,7 @@ struct CholeskyPanel {
                 m.block[(first + w) * PITCH + lane + 32 * s] = leaf.y[s][w];
     }
 
-    static BL_HD void put_triangle(Memory &m, const Leaf &leaf, int first)
+    static BL_HD void put_triangle(Memory &m, const Triangle &leaf, int first)
     {
         BL_UNROLL
         for (int w = 0; w < LEAF; w++) {
@@ -411,7 +442,7 @@ struct CholeskyPanel {
         }
     }
 
-    static BL_HD void get_triangle(const Memory &m, Leaf &leaf, int first)
+    static BL_HD void get_triangle(const Memory &m, Triangle &leaf, int first)
     {
         BL_UNROLL
         for (int w = 0; w < LEAF; w++)
@@ -542,9 +573,16 @@ struct CholeskyPanel {
         int bad = NONE;
         get_triangle(m, leaf, 0);
         get_rows(m, leaf, 0, lane);
+        Triangle last;
+        bool pending = false; /* it is still to be written */
         BL_ROLLED
         for (int q = 0; q < LEAVES; q++) {
             const int first = q * LEAF, next = first + LEAF;
+            /* Of the leaf before, while this one's chain is under way. */
+            if (pending && lane == 0)
+                put_triangle(m, last, first - LEAF);
+            if (q > 0 && first % STRIP == 0)
+                arrive_at(STRIP_DONE + first / STRIP - 1, 32 + SOLVERS);
             T before[2][LEAF];
             BL_UNROLL
             for (int s = 0; s < 2; s++)
@@ -571,12 +609,14 @@ struct CholeskyPanel {
             }
             if (q < LEAVES - 2)
                 arrive_at(PUBLISHED + q % 2, 32 + HELPERS);
-            if (fine && lane == 0)
-                put_triangle(m, leaf, first);
-            if (next % STRIP == 0)
-                arrive_at(STRIP_DONE + first / STRIP, 32 + SOLVERS);
-            if (next == NB)
+            if (next == NB) {
+                if (fine && lane == 0)
+                    put_triangle(m, leaf, first);
+                arrive_at(STRIP_DONE + STRIPS - 1, 32 + SOLVERS);
                 break;
+            }
+            last = leaf;
+            pending = fine;
             if (q > 0)
                 meet_at(UPDATED + (q - 1) % 2, 32 + HELPERS);
             Update u;

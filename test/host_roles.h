@@ -21,7 +21,7 @@
 namespace host_warp
 {
 
-constexpr int SIZE = 32, MOST = 256, BARRIERS = 16;
+constexpr int SIZE = 32, MOST = 384, BARRIERS = 16;
 constexpr size_t STACK = 128 << 10;
 
 /* Where threads wait until `expected` have arrived. */
