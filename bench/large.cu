@@ -3,9 +3,11 @@
  *     bench/large ENGINE [routines [precisions [sizes [exact|fast]]]]
  *
  * ENGINE is libbatchlapack_cuda.so; the others are comma-separated lists, "" for all
- * routines (getrf, potrf_L, potrf_U, getrs, getri) and precisions; sizes are numbers.
+ * routines (getrf, potrf_L, potrf_U, getrs, getri, and potrs1, potrs and potri of _L and
+ * _U) and precisions; sizes are numbers.
  * Jobs go straight to the engine; cuSOLVER's 64-bit routines run in the same process on
- * the same data. getrs has as many right-hand sides as unknowns; cuSOLVER's inverse is
+ * the same data. getrs has as many right-hand sides as unknowns, potrs1
+ * one and potrs 1000; cuSOLVER's inverse is
  * its getrs with the identity. Prints a line a routine, precision and size: milliseconds
  * (median on fresh data), TFLOP/s and how often faster than cuSOLVER. No other process
  * should use the card.
@@ -208,6 +210,98 @@ static void measure_solve(int precision, bool inverse, int n,
         cudaFree(p);
 }
 
+/* potri, or potrs with `sides` right-hand sides; on factors. */
+static void measure_factored(int precision, const char *name, char uplo, int n, int sides,
+                             enum bl_arithmetic arithmetic)
+{
+    const cudaDataType t = type_of[precision];
+    const cublasFillMode_t mode =
+        uplo == 'U' ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
+    const size_t square = (size_t)n * n * element[precision],
+                 bytes = sides ? (size_t)n * sides * element[precision] : square;
+    void *factor = memory(square), *a = memory(bytes), *b = memory(bytes),
+         *info = memory(sizeof(int64_t));
+    size_t on_device = 0, on_host = 0;
+    fill_all(precision, factor, (size_t)n * n, n);
+    cusolverDnXpotrf_bufferSize(cusolver, parameters, mode, n, t, factor, n, t,
+                                &on_device, &on_host);
+    int length = 0; /* of potri's work space, in elements */
+    cusolverStatus_t status = CUSOLVER_STATUS_SUCCESS;
+    switch (sides ? -1 : precision) {
+    case BL_S:
+        status = cusolverDnSpotri_bufferSize(cusolver, mode, n, (float *)a, n, &length);
+        break;
+    case BL_D:
+        status = cusolverDnDpotri_bufferSize(cusolver, mode, n, (double *)a, n, &length);
+        break;
+    case BL_C:
+        status =
+            cusolverDnCpotri_bufferSize(cusolver, mode, n, (cuComplex *)a, n, &length);
+        break;
+    case BL_Z:
+        status = cusolverDnZpotri_bufferSize(cusolver, mode, n, (cuDoubleComplex *)a, n,
+                                             &length);
+        break;
+    default:
+        break;
+    }
+    void *work = memory(std::max(on_device, (size_t)length * element[precision]));
+    std::vector<char> host_work(on_host + 1);
+    must(status == CUSOLVER_STATUS_SUCCESS &&
+             cusolverDnXpotrf(cusolver, parameters, mode, n, t, factor, n, t, work,
+                              on_device, host_work.data(), on_host,
+                              (int *)info) == CUSOLVER_STATUS_SUCCESS &&
+             cudaDeviceSynchronize() == cudaSuccess,
+         "cuSOLVER");
+    fill_all(precision, b, bytes / element[precision], 0);
+    struct bl_job job = {};
+    job.routine = sides ? BL_POTRS : BL_POTRI;
+    job.precision = (enum bl_precision)precision;
+    job.arithmetic = arithmetic;
+    job.uplo = uplo;
+    job.int_size = 4;
+    job.m = job.n = n;
+    job.nrhs = sides;
+    job.batch = 1;
+    job.a = {sides ? factor : a, nullptr, n, 0};
+    if (sides)
+        job.b = {a, nullptr, n, 0};
+    job.info = {info, nullptr, 0, 1};
+    job.work = memory(engine->workspace(&job));
+    const void *original = sides ? b : factor;
+    const double ours = timed(3, a, original, bytes,
+                              [&] { must(engine->run(&job, queue) == BL_OK, "engine"); });
+    const double theirs = timed(3, a, original, bytes, [&] {
+        int *at = (int *)info;
+        cusolverStatus_t done;
+        if (sides)
+            done = cusolverDnXpotrs(cusolver, parameters, mode, n, sides, t, factor, n, t,
+                                    a, n, at);
+        else if (precision == BL_S)
+            done = cusolverDnSpotri(cusolver, mode, n, (float *)a, n, (float *)work,
+                                    length, at);
+        else if (precision == BL_D)
+            done = cusolverDnDpotri(cusolver, mode, n, (double *)a, n, (double *)work,
+                                    length, at);
+        else if (precision == BL_C)
+            done = cusolverDnCpotri(cusolver, mode, n, (cuComplex *)a, n,
+                                    (cuComplex *)work, length, at);
+        else
+            done = cusolverDnZpotri(cusolver, mode, n, (cuDoubleComplex *)a, n,
+                                    (cuDoubleComplex *)work, length, at);
+        must(done == CUSOLVER_STATUS_SUCCESS, "cuSOLVER");
+    });
+    const double operations =
+        (sides ? 2.0 * n * n * sides : 2.0 / 3 * n * n * n) * (precision >= BL_C ? 4 : 1);
+    printf("%c%-6s_%c %6d %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
+           "sdcz"[precision], name, uplo, n, ours, operations / ours / 1e9, theirs,
+           theirs / ours);
+    fflush(stdout);
+    void *all[] = {factor, a, b, info, job.work, work};
+    for (void *p : all)
+        cudaFree(p);
+}
+
 static bool in_list(const char *list, const std::string &name)
 {
     return !*list ||
@@ -257,6 +351,18 @@ int main(int argc, char **argv)
                 if (in_list(routines, row.name) &&
                     in_list(precisions, std::string(1, "sdcz"[p])))
                     measure(p, row.uplo, n, fast ? BL_FAST : BL_EXACT);
+    static const struct {
+        const char *name;
+        int sides;
+    } factored[] = {{"potrs1", 1}, {"potrs", 1000}, {"potri", 0}};
+    for (const auto &row : factored)
+        for (char uplo : {'L', 'U'})
+            for (int p = 0; p < BL_PRECISIONS; p++)
+                for (int n : sizes)
+                    if (in_list(routines, std::string(row.name) + '_' + uplo) &&
+                        in_list(precisions, std::string(1, "sdcz"[p])))
+                        measure_factored(p, row.name, uplo, n, row.sides,
+                                         fast ? BL_FAST : BL_EXACT);
     for (const char *name : {"getrs", "getri"})
         for (int p = 0; p < BL_PRECISIONS; p++)
             for (int n : sizes)
