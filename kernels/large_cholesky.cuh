@@ -114,7 +114,8 @@ struct CholeskyPanel {
     static constexpr int SHARE = 4;                      /* lanes that share such a row */
     static constexpr int SOLVERS = 4 * 32, ROWS = SOLVERS / SHARE;
     static constexpr int EACH = STRIP / SHARE; /* columns of a strip that a lane has */
-    static constexpr int THREADS = 32 + HELPERS + SOLVERS;
+    /* Every fourth warp shares the leader's quarter of the multiprocessor, and rests. */
+    static constexpr int WARPS = (32 + HELPERS + SOLVERS) / 32 + 2, THREADS = 32 * WARPS;
     static constexpr int PITCH = NB + 16 / int(sizeof(T));
     static constexpr int NONE = NB; /* no pivot has failed */
 
@@ -722,27 +723,35 @@ struct CholeskyPanel {
             solve_strip<WAITS>(m, own, strip, solver % 32);
     }
 
+    /* Helpers first, then solvers; those that rest, and the leader, have -1. */
+    static BL_HD int role_of(int thread)
+    {
+        const int warp = thread / 32;
+        return warp % 4 ? warp - warp / 4 - 1 : -1;
+    }
+
     /* All threads; before it fetch_all(), before that place_rows() where n < NB, and
      * meetings between them; after it a meeting. */
     static BL_HD void factor(Memory &m, int thread)
     {
-        const int lane = thread % 32;
+        const int lane = thread % 32, role = role_of(thread);
         if (thread < 32) {
             const int bad = lead(m, lane);
             if (lane == 0)
                 m.bad = bad;
-        } else if (thread < 32 + HELPERS) {
-            help(m, thread / 32 - 1, lane);
-        } else {
-            solve<true>(m, thread - 32 - HELPERS);
+        } else if (role >= 0 && role < HELPERS / 32) {
+            help(m, role, lane);
+        } else if (role >= 0) {
+            solve<true>(m, 32 * role - HELPERS + lane);
         }
     }
 
     /* Other rows, with the same block. */
     static BL_HD void factor_more(Memory &m, int thread)
     {
-        if (thread >= 32 + HELPERS)
-            solve<false>(m, thread - 32 - HELPERS);
+        const int role = role_of(thread);
+        if (role >= HELPERS / 32)
+            solve<false>(m, 32 * role - HELPERS + thread % 32);
     }
 
     static BL_HD void put_info(const Memory &m, const LargeDiagonal<T> &d)
