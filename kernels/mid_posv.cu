@@ -46,11 +46,6 @@ const void *const kernels[BL_PRECISIONS] = {
     (const void *)solve_factored<Complex<float>>,
     (const void *)solve_factored<Complex<double>>};
 
-const Family &factoring(const struct bl_job *job)
-{
-    return job->uplo == 'U' ? mid_cholesky_columns : mid_cholesky_rows;
-}
-
 struct bl_job factoring_of(const struct bl_job *job)
 {
     struct bl_job factor = *job;
@@ -64,19 +59,19 @@ bool takes(const struct bl_job *job, const Card &card)
     if (job->routine != BL_POSV || job->batch < card.processors / 2)
         return false;
     const struct bl_job factor = factoring_of(job);
-    return factoring(job).takes(&factor, card);
+    return mid_cholesky.takes(&factor, card);
 }
 
 size_t workspace(const struct bl_job *job, const Card &card)
 {
     const struct bl_job factor = factoring_of(job);
-    return factoring(job).workspace(&factor, card);
+    return mid_cholesky.workspace(&factor, card);
 }
 
 cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stream)
 {
     const struct bl_job factor = factoring_of(job);
-    cudaError_t error = factoring(job).launch(&factor, card, stream);
+    cudaError_t error = mid_cholesky.launch(&factor, card, stream);
     if (error != cudaSuccess)
         return error;
     Solves g = {job->a,       job->b,    job->info,

@@ -406,10 +406,10 @@ struct TinyCholesky {
         return fine;
     }
 
-    /* The same in shared memory, for any numbers; from a position that is not definite
-     * on, nothing changes any more. INFO, below 0 if the matrix is odd. Not inlined: what
-     * is rare shall neither cost the others registers nor be in their way in the
-     * instruction cache. */
+    /* The same in shared memory and, where all is finite, the same bits; from a position
+     * that is not definite on, nothing changes any more. INFO, below 0 if the matrix is
+     * odd. Not inlined: what is rare shall neither cost the others registers nor be in
+     * their way in the instruction cache. */
     static BL_CALL int finish_carefully(TinyCholesky m, int begin)
     {
         Cell<T> *packed = m.packed;
@@ -429,19 +429,19 @@ struct TinyCholesky {
                 if (i == k)
                     c.x = from_real<T>(r);
                 else if (i > k)
-                    c.x = UPPER ? over_real(c.x, r) : mul(inverse, c.x);
+                    c.x = UPPER ? each_over(c.x, r) : mul(inverse, c.x);
             }
             meet();
             BL_ROLLED
             for (int i = m.t; live && i < N; i += G)
                 BL_ROLLED
             for (int j = k + 1; j < begin + WIDE && j <= i; j++) {
-                T c = packed[at(i, j)].x, sum = from_real<T>(0);
+                T c = packed[at(i, j)].x, sum = c;
                 const bool apart = i < begin + WIDE && parted(k - begin, j - begin);
                 BL_ROLLED
                 for (int l = apart ? begin : k; l <= k; l++) {
                     T p = mul(conj(packed[at(j, l)].x), packed[at(i, l)].x);
-                    sum = apart ? sub(sum, p) : sub(c, p);
+                    sum = apart && l == begin ? negative(p) : sub(sum, p);
                 }
                 if (!apart || k == begin + 1)
                     packed[at(i, j)].x = apart ? add(c, sum) : sum;

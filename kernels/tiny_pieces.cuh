@@ -306,7 +306,20 @@ BL_HD Complex<R> quotient(Complex<R> x, Complex<R> y, bool steep, bool conjugate
             quotient_by(sub(steep ? p : v, steep ? v : p), sign * y.im, sign * inverse)};
 }
 
-/* x / (y + 0i)' as Smith's rule has it. */
+/* Each part of x over y. */
+template <class R>
+BL_HD R each_over(R x, R y)
+{
+    return div(x, y);
+}
+
+template <class R>
+BL_HD Complex<R> each_over(Complex<R> x, R y)
+{
+    return {div(x.re, y), div(x.im, y)};
+}
+
+/* x / (y + 0i)' as Smith's rule has it: other zeros, and more NaN. */
 template <class R>
 BL_HD R over_real(R x, R y)
 {

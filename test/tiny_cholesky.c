@@ -336,8 +336,8 @@ static uint64_t seed_of(int64_t p, int64_t n, int64_t turn, int64_t i)
 
 /* Sizes around what fits how many threads and how much shared memory, and as many
  * matrices as it takes to fill the card; of the largest a few, which share it. */
-static const int64_t larger[] = {33,  40,  63,  64,  65,  96,  97,
-                                 128, 129, 161, 200, 257, 513, 777};
+static const int64_t larger[] = {33,  40,  63,  64,  65,  96,  97,  100, 128,
+                                 129, 161, 200, 225, 257, 321, 513, 777};
 enum { LARGER = sizeof larger / sizeof *larger, ENOUGH = 140, FEW = 2, LAST_BATCH = 161 };
 
 /* One order: both triangles, with more and more right-hand sides. */
@@ -517,6 +517,7 @@ int main(int argc, char **argv)
         every_order(BL_POTRF, (enum bl_precision)p);
         every_order(BL_POSV, (enum bl_precision)p);
         different_shapes((enum bl_precision)p, 'L');
+        different_shapes((enum bl_precision)p, 'U');
     }
     if (beyond)
         return failures() != 0;

@@ -1,14 +1,15 @@
-/* The reciprocals of kernels/tiny.cuh that leave special cases out, against the
- * intrinsics and the division that do not: every float, and as many doubles and complex
- * numbers as a few seconds allow, mantissas of all ones and all zeros among them. A test
- * of test/device.sh.
+/* The reciprocals of kernels/tiny.cuh that leave special cases out, and the roots and
+ * quotients of kernels/root.cuh, against the intrinsics and the division that do not:
+ * every float, and as many doubles and complex numbers as a few seconds allow, mantissas
+ * of all ones and all zeros among them. A test of test/device.sh.
  */
 #include <cstdio>
+#include "../../kernels/root.cuh"
 #include "../../kernels/tiny.cuh"
 
 using namespace bl;
 
-__device__ unsigned long long wrong[4];
+__device__ unsigned long long wrong[6];
 
 __device__ uint64_t mixed(uint64_t z)
 {
@@ -58,6 +59,19 @@ __device__ void check_complex(uint64_t seed, int which)
         atomicAdd(&wrong[which], 1ull);
 }
 
+/* The root of x and its reciprocal, and y divided by it. */
+template <class R>
+__device__ void check_root(R x, R y, int which)
+{
+    R length, scale;
+    root_and_inverse(x, length, scale);
+    if (!(x > 0))
+        return;
+    if (!same(length, root(x)) || !same(scale, reciprocal(length)) ||
+        !same(quotient(y, length, scale), div(y, length)))
+        atomicAdd(&wrong[which], 1ull);
+}
+
 /* A thread takes every (number of threads)-th seed. */
 __global__ void check(uint64_t count)
 {
@@ -72,6 +86,8 @@ __global__ void check(uint64_t count)
         if (is_moderate<double>(high_image(d)) &&
             !same(quick_reciprocal(d), reciprocal(d)))
             atomicAdd(&wrong[1], 1ull);
+        check_root<float>(f, number<float>(i, 120), 4);
+        check_root<double>(fabs(d), number<double>(~i, 1020), 5);
         check_complex<float>(i, 2);
         check_complex<double>(i, 3);
     }
@@ -79,18 +95,20 @@ __global__ void check(uint64_t count)
 
 int main()
 {
-    unsigned long long found[4];
+    unsigned long long found[6];
     check<<<1320, 256>>>((uint64_t)1 << 32);
     if (cudaMemcpyFromSymbol(found, wrong, sizeof found) != cudaSuccess) {
         printf("not ok reciprocal - %s\n", cudaGetErrorString(cudaGetLastError()));
         return 1;
     }
     int failed = 0;
-    for (int p = 0; p < 4; p++) {
+    static const char *const names[] = {"reciprocal-s", "reciprocal-d", "reciprocal-c",
+                                        "reciprocal-z", "root-s",       "root-d"};
+    for (int p = 0; p < 6; p++) {
         if (found[p])
-            printf("not ok reciprocal-%c - %llu differ\n", "sdcz"[p], found[p]);
+            printf("not ok %s - %llu differ\n", names[p], found[p]);
         else
-            printf("ok reciprocal-%c\n", "sdcz"[p]);
+            printf("ok %s\n", names[p]);
         failed |= found[p] != 0;
     }
     return failed;

@@ -1,0 +1,121 @@
+/* Which Cholesky jobs mid_cholesky.cuh takes, its kernels, and the launch. Called by
+ * engine.cu. */
+#include "family.h"
+#include "mid_cholesky.cuh"
+
+namespace bl
+{
+namespace
+{
+
+/* Threads of a block on the chip at most, and blocks that share a multiprocessor. */
+template <class T>
+constexpr int ON_CHIP_THREADS = sizeof(T) == 4   ? 320
+                                : sizeof(T) == 8 ? 224
+                                                 : 160;
+template <class T>
+constexpr int ON_CHIP_BLOCKS = sizeof(T) == 16 ? 1 : 2;
+
+/* A block a matrix; a warp the rows of a panel. Shared memory: the blocks of 32 x 32. */
+template <class T, bool UPPER>
+__global__ void __launch_bounds__(ON_CHIP_THREADS<T>, ON_CHIP_BLOCKS<T>)
+    potrf_on_chip(const __grid_constant__ MidCholesky g)
+{
+    extern __shared__ __align__(16) char memory[];
+    __shared__ MidCholeskyShared<T> shared;
+    Team team;
+    team.thread = threadIdx.x;
+    team.threads = blockDim.x;
+    cholesky_on_chip<T, UPPER>(g, shared, (T *)memory, team, blockIdx.x);
+}
+
+/* A block a matrix. Shared memory: slices of it. */
+template <class T, bool UPPER>
+__global__ void __launch_bounds__(CholeskySlices<T>::WARPS *LANES, 2)
+    potrf_by_slices(const __grid_constant__ MidCholesky g)
+{
+    extern __shared__ __align__(16) char memory[];
+    __shared__ MidCholeskyShared<T> shared;
+    Team team;
+    team.thread = threadIdx.x;
+    team.threads = blockDim.x;
+    cholesky_by_slices<T, UPPER>(g, shared, (T *)memory, team, blockIdx.x);
+}
+
+struct Kernels {
+    const void *on_chip[2], *by_slices[2];                       /* 'L', 'U' */
+    int block_bytes, slices_bytes, slices_threads, most_on_chip; /* panels */
+};
+
+template <class T>
+Kernels kernels_of()
+{
+    return {
+        {(const void *)potrf_on_chip<T, false>, (const void *)potrf_on_chip<T, true>},
+        {(const void *)potrf_by_slices<T, false>, (const void *)potrf_by_slices<T, true>},
+        BLOCK_ELEMENTS<T> * int(sizeof(T)),
+        CholeskySlices<T>::ELEMENTS * int(sizeof(T)),
+        CholeskySlices<T>::WARPS * LANES,
+        ON_CHIP_THREADS<T> / LANES};
+}
+
+const Kernels kernels[BL_PRECISIONS] = {kernels_of<float>(), kernels_of<double>(),
+                                        kernels_of<Complex<float>>(),
+                                        kernels_of<Complex<double>>()};
+
+/* Shared memory that the kernels have of their own. */
+constexpr int OWN_BYTES = 1024;
+
+struct Plan {
+    const void *kernel;
+    int threads, bytes;
+};
+
+/* One matrix on the chip alone leaves the multiprocessor waiting; for 'U', where slices
+ * are slower, that is still the best. */
+Plan plan_of(const struct bl_job *job, const Card &card)
+{
+    const Kernels &k = kernels[job->precision];
+    const int upper = job->uplo == 'U', most = int(card.shared_bytes) - OWN_BYTES;
+    const int panels = Panels(int(job->n)).count;
+    const int bytes = blocks_on_chip(panels) * k.block_bytes;
+    const Plan on_chip = {k.on_chip[upper], panels * LANES, bytes},
+               by_slices = {k.by_slices[upper], k.slices_threads, k.slices_bytes};
+    const bool chip = panels <= k.most_on_chip && bytes <= most;
+    if (chip && (upper || 2 * bytes <= most || k.slices_bytes > most))
+        return on_chip;
+    return k.slices_bytes <= most ? by_slices : Plan{};
+}
+
+bool takes(const struct bl_job *job, const Card &card)
+{
+    return job->routine == BL_POTRF && job->n >= 1 && job->n <= 1024 && job->batch >= 1 &&
+           plan_of(job, card).kernel;
+}
+
+size_t workspace(const struct bl_job *, const Card &)
+{
+    return 0;
+}
+
+cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stream)
+{
+    const Plan plan = plan_of(job, card);
+    MidCholesky g = {job->a, job->info, job->items, int(job->n), job->int_size};
+    void *parameters[] = {&g};
+    /* As much as it may ever be: other threads set it too. */
+    cudaError_t error =
+        cudaFuncSetAttribute(plan.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             int(card.shared_bytes) - OWN_BYTES);
+    if (error == cudaSuccess)
+        error = cudaLaunchKernel(plan.kernel, dim3(unsigned(job->batch)),
+                                 dim3(unsigned(plan.threads)), parameters,
+                                 size_t(plan.bytes), stream);
+    return error;
+}
+
+} // namespace
+
+const Family mid_cholesky = {takes, workspace, launch};
+
+} // namespace bl

@@ -1,0 +1,392 @@
+/* What a warp does with a block of a Cholesky factorisation: at most 32 rows and columns.
+ *
+ * Used by mid_cholesky.cuh. Both triangles are the same numbers v(i, k), i >= k: l(i, k),
+ * or u(k, i), of which conj(v(j, k)) v(i, k) is subtracted from v(i, j). Every product
+ * and difference is rounded on its own, in ascending k. 'L' subtracts one product after
+ * the other. 'U' adds up what comes from the earlier columns of 64, and in the block of
+ * 64 on the diagonal what the left half of a node of xPOTRF2's recursion gives to the
+ * right half, and subtracts the sums; only the rows beyond a node take its products one
+ * by one.
+ *
+ * That netlib skips some products with zeros shows only where a row holds NaN or Inf; its
+ * own diagonal element is then not positive, and INFO says that it is of no meaning.
+ *
+ * A block lies in shared memory column after column. Nothing here waits for other warps.
+ */
+#ifndef BL_MID_CHOLESKY_BLOCK_CUH
+#define BL_MID_CHOLESKY_BLOCK_CUH
+
+#include "root.cuh"
+#include "team.cuh"
+
+#ifdef __CUDACC__
+#    define BL_ROLLED _Pragma("unroll 1")
+#    define BL_UNROLL_BY_FOUR _Pragma("unroll 4")
+#    define BL_BOTH __host__ __device__ __forceinline__
+#else
+#    define BL_BOTH inline
+#    define BL_ROLLED
+#    define BL_UNROLL_BY_FOUR
+#endif
+
+namespace bl
+{
+
+constexpr int SIDE = 32; /* of a block */
+
+/* Elements in 16 bytes, and from one column of a block to the next: whole units of 16
+ * bytes, and not all columns in the same banks. */
+template <class T>
+constexpr int UNIT = 16 / int(sizeof(T));
+template <class T>
+constexpr int BLOCK_PITCH = SIDE + UNIT<T>;
+template <class T>
+constexpr int BLOCK_ELEMENTS = SIDE *BLOCK_PITCH<T>;
+
+/* v(j, k)' v(i, k) */
+template <class T>
+BL_HD T square_product(T j, T i)
+{
+    return mul(conj(j), i);
+}
+
+/* An element less a sum, as xGEMM or, on the diagonal, xHERK with alpha = -1 forms it. */
+template <class T>
+BL_HD T less_sum(T x, T sum, bool diagonal)
+{
+    if constexpr (Traits<T>::complex) {
+        const T y = add(mul(negative(one<T>()), sum), times_one(x));
+        return diagonal ? from_real<T>(add(-real(sum), real(x))) : y;
+    } else {
+        return sub(x, sum);
+    }
+}
+
+template <int N, class T>
+BL_HD void load_units(const T *from, T (&to)[N])
+{
+    struct alignas(16) Unit {
+        T x[UNIT<T>];
+    };
+    static_assert(N == UNIT<T>);
+    const Unit u = *(const Unit *)from;
+    BL_UNROLL
+    for (int i = 0; i < N; i++)
+        to[i] = u.x[i];
+}
+
+/* A warp's block in registers: a lane has TALL rows of WIDE columns. */
+template <class T>
+struct BlockTile {
+    static constexpr int TALL = 4, WIDE = 8, RUN = UNIT<T>;
+    T x[TALL][WIDE];
+    int lane;
+
+    BL_HD int row(int r) const
+    {
+        return r / RUN * (8 * RUN) + lane % 8 * RUN + r % RUN;
+    }
+    BL_HD int column(int s) const
+    {
+        return s / RUN * (4 * RUN) + lane / 8 * RUN + s % RUN;
+    }
+    template <class F>
+    BL_HD void each(F act)
+    {
+        BL_UNROLL
+        for (int s = 0; s < WIDE; s++)
+            BL_UNROLL
+        for (int r = 0; r < TALL; r++)
+            act(x[r][s], row(r), column(s));
+    }
+
+    /* Products of `depth` columns, of rows `a` with those of the panel's block on the
+     * diagonal `b`, added up or subtracted. */
+    template <bool SUM>
+    BL_HD void products(const T *a, int pitch_a, const T *b, int pitch_b, int depth)
+    {
+        a += lane % 8 * RUN;
+        b += lane / 8 * RUN;
+        BL_UNROLL_BY_TWO
+        for (int k = 0; k < depth; k++) {
+            T left[TALL / RUN][RUN], right[WIDE / RUN][RUN];
+            BL_UNROLL
+            for (int r = 0; r < TALL / RUN; r++)
+                load_units(a + r * (8 * RUN), left[r]);
+            BL_UNROLL
+            for (int s = 0; s < WIDE / RUN; s++)
+                load_units(b + s * (4 * RUN), right[s]);
+            BL_UNROLL
+            for (int s = 0; s < WIDE; s++)
+                BL_UNROLL
+            for (int r = 0; r < TALL; r++) {
+                const T y =
+                    square_product(right[s / RUN][s % RUN], left[r / RUN][r % RUN]);
+                x[r][s] = SUM ? add(x[r][s], y) : sub(x[r][s], y);
+            }
+            a += pitch_a;
+            b += pitch_b;
+        }
+    }
+};
+
+/* ---- the block on the diagonal ---- */
+
+constexpr int LEAF = 8; /* columns that are factored in registers */
+
+/* Of xPOTRF2's recursion on n columns, the smallest node that holds both k and j >= k. */
+struct Node {
+    int first, split, end;
+
+    BL_BOTH constexpr Node(int n, int k, int j) : first(0), split(n / 2), end(n)
+    {
+        while (end - first > 1 && (j < split || k >= split)) {
+            if (j < split)
+                end = split;
+            else
+                first = split;
+            split = first + (end - first) / 2;
+        }
+    }
+};
+
+/* Of a leaf of n columns, bit j (j - 1) / 2 + k for column j and the product from k < j:
+ * of row i of the leaf, whether it is added to the sum; whether the sum is then complete;
+ * of row i, whether it was the last sum. And bit j for column j: whether there is none.
+ */
+struct LeafRules {
+    unsigned adds[LEAF + 1][LEAF + 1], last[LEAF + 1][LEAF + 1], complete[LEAF + 1];
+    unsigned char none[LEAF + 1][LEAF + 1];
+
+    constexpr LeafRules() : adds(), last(), complete(), none()
+    {
+        for (int n = 1; n <= LEAF; n++)
+            for (int j = 0; j < n; j++)
+                for (int i = j; i < n; i++) {
+                    const int entered = i > j ? Node(n, j, i).first : -1;
+                    if (entered == 0)
+                        none[n][i] = (unsigned char)(none[n][i] | 1 << j);
+                    for (int k = 0; k < j; k++) {
+                        const unsigned bit = 1u << (j * (j - 1) / 2 + k);
+                        if (i < Node(n, k, j).end)
+                            adds[n][i] |= bit;
+                        if (k + 1 == Node(n, k, j).split) {
+                            complete[n] |= bit;
+                            if (entered == k + 1)
+                                last[n][i] |= bit;
+                        }
+                    }
+                }
+    }
+};
+
+#ifdef __CUDACC__
+static __constant__ const LeafRules leaf_rules;
+#else
+static constexpr LeafRules leaf_rules;
+#endif
+
+/* Lane i of a warp has row i of the block, which is of order n. */
+template <class T, bool UPPER>
+struct DiagonalBlock {
+    using R = Real<T>;
+    T *d;     /* the block */
+    R *scale; /* reciprocals of its diagonal */
+    int n;
+    const Team &team;
+
+    BL_HD T &at(int i, int k) const
+    {
+        return d[k * BLOCK_PITCH<T> + i];
+    }
+
+    /* Products of the columns k0 to j0 with those from j0 to j1: a node of the recursion,
+     * and its right half. */
+    BL_HD void apply(int k0, int j0, int j1) const
+    {
+        const int i = team.lane();
+        const bool inside = UPPER && i < j1;
+        bool enters = false; /* the row has had its last sum with these columns */
+        if constexpr (UPPER && Traits<T>::complex)
+            enters = i >= j1 && i < n && Node(n, k0, i).first == k0;
+        BL_ROLLED
+        for (int j = j0; j < j1; j += LEAF) {
+            T x[LEAF];
+            BL_UNROLL
+            for (int c = 0; c < LEAF; c++) {
+                x[c] = from_real<T>(0);
+                if (!inside && j + c < j1)
+                    x[c] = enters ? times_one(at(i, j + c)) : at(i, j + c);
+            }
+            BL_UNROLL_BY_TWO
+            for (int k = k0; k < j0; k++) {
+                const T y = at(i, k);
+                BL_UNROLL
+                for (int c = 0; c < LEAF; c++) { /* beyond j1 it is of no use */
+                    const T p = square_product(d[k * BLOCK_PITCH<T> + j + c], y);
+                    x[c] = inside ? add(x[c], p) : sub(x[c], p);
+                }
+            }
+            BL_UNROLL
+            for (int c = 0; c < LEAF; c++)
+                if (j + c < j1)
+                    at(i, j + c) =
+                        inside ? less_sum(at(i, j + c), x[c], i == j + c) : x[c];
+        }
+    }
+
+    /* The columns from f on, `count` <= LEAF of them. INFO counted from the block's
+     * first column. */
+    BL_HD int leaf(int f, int count) const
+    {
+        const int lane = team.lane(), i = lane - f;
+        const int rule = i >= 0 && i < count ? i : LEAF; /* none for rows beyond */
+        unsigned adds = 0, complete = 0, last = 0;
+        T x[LEAF], sum[UPPER ? LEAF : 1];
+        BL_UNROLL
+        for (int c = 0; c < LEAF; c++)
+            x[c] = c < count ? at(lane, f + c) : from_real<T>(0);
+        if constexpr (UPPER) {
+            adds = leaf_rules.adds[count][rule];
+            complete = leaf_rules.complete[count];
+            BL_UNROLL
+            for (int c = 0; c < LEAF; c++)
+                sum[c] = from_real<T>(0);
+            if constexpr (Traits<T>::complex) {
+                unsigned none = leaf_rules.none[count][rule];
+                last = leaf_rules.last[count][rule];
+                if (i >= count && lane < n && Node(n, f, lane).first == f)
+                    none = 0xff;
+                BL_UNROLL
+                for (int c = 0; c < LEAF; c++)
+                    if (none >> c & 1)
+                        x[c] = times_one(x[c]);
+            }
+        }
+        R pivot = from_lane(real(x[0]), f);
+        BL_UNROLL
+        for (int k = 0; k < LEAF; k++) {
+            if (k >= count)
+                break;
+            if (!(pivot > 0))
+                return f + k + 1;
+            R length, inverse;
+            root_and_inverse(pivot, length, inverse);
+            T y;
+            if constexpr (UPPER)
+                y = quotient(x[k], length, inverse);
+            else
+                y = mul(from_real<T>(inverse), x[k]);
+            if (i == k)
+                y = from_real<T>(length);
+            if (k + 1 < LEAF) { /* the next pivot first: all wait for it */
+                constexpr int NEXT = LEAF - 1;
+                const int c = k < NEXT ? k + 1 : NEXT;
+                const R square = real(square_product(y, y));
+                R next;
+                if constexpr (UPPER)
+                    next = add(-add(real(sum[c]), square), real(x[c]));
+                else
+                    next = sub(real(x[c]), square);
+                pivot = from_lane(next, (f + c) % SIDE);
+            }
+            at(lane, f + k) = y;
+            if (i == k)
+                scale[f + k] = inverse;
+            team.warp_sync();
+            BL_UNROLL
+            for (int c = k + 1; c < LEAF; c++) {
+                const T p = square_product(d[(f + k) * BLOCK_PITCH<T> + f + c], y);
+                if constexpr (UPPER) {
+                    const int bit = c * (c - 1) / 2 + k;
+                    if (adds >> bit & 1) {
+                        sum[c] = add(sum[c], p);
+                        if (complete >> bit & 1) {
+                            x[c] = less_sum(x[c], sum[c], i == c);
+                            sum[c] = from_real<T>(0);
+                            if constexpr (Traits<T>::complex)
+                                if (last >> bit & 1)
+                                    x[c] = times_one(x[c]);
+                        }
+                    } else {
+                        x[c] = sub(x[c], p);
+                    }
+                } else {
+                    x[c] = sub(x[c], p);
+                }
+            }
+        }
+        return 0;
+    }
+
+    /* INFO. What comes after a pivot that is not positive is of no meaning. */
+    BL_HD int factor() const
+    {
+        const int middle = n > 2 * LEAF ? n / 2 : 0;
+        int bad = 0;
+        BL_ROLLED
+        for (int turn = 0; turn < 4 && bad == 0; turn++) {
+            const int first = turn < 2 ? 0 : middle;
+            const int end = turn < 2 && middle ? middle : n;
+            const int inner = end - first > LEAF ? (end - first) / 2 : 0;
+            if ((turn >= 2 && !middle) || (turn % 2 && !inner))
+                continue;
+            if (turn == 2)
+                apply(0, middle, n);
+            if (turn % 2)
+                apply(first, first + inner, end);
+            team.warp_sync();
+            const int f = turn % 2 ? first + inner : first;
+            bad = leaf(f, turn % 2 || !inner ? end - f : inner);
+            team.warp_sync();
+        }
+        return bad;
+    }
+};
+
+/* ---- the blocks beside it ---- */
+
+/* Lane i has row i of a block that takes up the n columns of the block on the diagonal
+ * `d`. `enters`: its elements have had their last sum just now. */
+template <class T, bool UPPER>
+BL_HD void solve_block(T *block, const T *d, const Real<T> *scale, int n, bool enters,
+                       const Team &team)
+{
+    T *own = block + team.lane();
+    BL_ROLLED
+    for (int j = 0; j < n; j += LEAF) {
+        T x[LEAF];
+        BL_UNROLL
+        for (int c = 0; c < LEAF; c++) {
+            x[c] = own[(j + c) * BLOCK_PITCH<T>];
+            if (UPPER && enters)
+                x[c] = times_one(x[c]);
+        }
+        BL_UNROLL_BY_FOUR
+        for (int k = 0; k < j; k++) {
+            const T y = own[k * BLOCK_PITCH<T>];
+            T l[LEAF / UNIT<T>][UNIT<T>];
+            BL_UNROLL
+            for (int c = 0; c < LEAF / UNIT<T>; c++)
+                load_units(d + k * BLOCK_PITCH<T> + j + c * UNIT<T>, l[c]);
+            BL_UNROLL
+            for (int c = 0; c < LEAF; c++)
+                x[c] = sub(x[c], square_product(l[c / UNIT<T>][c % UNIT<T>], y));
+        }
+        BL_UNROLL
+        for (int k = 0; k < LEAF; k++) { /* beyond n it is of no use */
+            const T *column = d + (j + k) * BLOCK_PITCH<T> + j;
+            if constexpr (UPPER)
+                x[k] = quotient(x[k], real(column[k]), scale[j + k]);
+            else
+                x[k] = mul(from_real<T>(scale[j + k]), x[k]);
+            BL_UNROLL
+            for (int c = k + 1; c < LEAF; c++)
+                x[c] = sub(x[c], square_product(column[c], x[k]));
+            own[(j + k) * BLOCK_PITCH<T>] = x[k];
+        }
+    }
+}
+
+} // namespace bl
+#endif
