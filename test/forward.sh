@@ -335,7 +335,7 @@ mkfifo fifo
 { printf '#%300s' ''; echo 'dgesv 10'; } >long-comment
 for tune in fifo /dev/zero . long-comment; do
     reports "tune-${tune//[^a-z]/-}" fine '[20 on the CPU: below the threshold]' \
-        BATCHLAPACK_TUNE=$tune BATCHLAPACK_ENGINE="$MOCK" ./auto 100 20
+        BATCHLAPACK_TUNE=$tune BATCHLAPACK_ENGINE="$MOCK" ./auto 30 20
 done
 
 # ---- options and descriptors -----------------------------------------------------------
