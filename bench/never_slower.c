@@ -341,6 +341,9 @@ int main(int argc, char **argv)
     batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
     one_call(in(RTLD_DEFAULT, first), first, 1);
     batchlapack_set_mode(BATCHLAPACK_MODE_DEFAULT);
+    /* A machine that has rested is slow at first. */
+    for (double begin = seconds(); seconds() - begin < 0.5;)
+        best_of(in(lapack, first), first, bl_min(largest, 500));
     struct worst worst[BL_LAPACK_IDS];
     for (unsigned id = 0; id < BL_LAPACK_IDS; id++)
         if (is_wanted(id, argc, argv))
