@@ -8,12 +8,13 @@
  * The library's entry is called as a preloaded program calls it, in mode auto, with
  * LAPACK behind it; the engine is started before. Sizes are geometric, and two on either
  * side of each threshold of src/tune.def (those of a reference LAPACK where LAPACK is
- * one). Each side makes its calls in a row, as a program does, ours first; a call's data
- * is fresh, and its time its own. The best of several is what counts, since whatever else
- * the machine does only ever makes a call slower. Worse by more than 3 % and by more than
- * 100 ns is marked; at the end stands the worst of each routine. Where LAPACK's own call
- * would take over 2 s, its time is drawn out from the size before by the cube of n, and
- * marked ~. Square systems, n right-hand sides. Ends after so many seconds.
+ * one). Each side makes its calls in a row, as a program does: ours first, from the
+ * largest size on, then theirs. A call's data is fresh, and its time its own. The best of
+ * several is what counts, since whatever else the machine does only ever makes a call
+ * slower. Worse by more than 3 % and by more than 100 ns is marked; at the end stands the
+ * worst of each routine. Where LAPACK's own call would take over 2 s, its time is drawn
+ * out from the size before by the cube of n, and marked ~. Square systems, n right-hand
+ * sides. Ends after so many seconds.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -28,8 +29,9 @@
 #define ALLOWED_PART 0.03
 #define ALLOWED_SECONDS 100e-9
 #define LONG_CALL 2.0
+#define ENOUGH 0.2 /* seconds of a size's calls */
 #define SAMPLES 9
-#define PAUSE_NS 60000000 /* a fast LAPACK's threads go on looking for work so long */
+#define PAUSE_NS 150000000 /* a fast LAPACK's threads look for work almost so long */
 
 static double seconds(void)
 {
@@ -161,13 +163,31 @@ static void fill(unsigned id, int64_t n, char *p, bool dominant)
     }
 }
 
+/* Data for calls of order n in start_a and start_b; factors where the routine takes them.
+ */
+static void prepare(unsigned id, int64_t n)
+{
+    size_t bytes = (size_t)(n * n) * bl_element(bl_precision(id));
+    unsigned first = factoring(id);
+    fill(id, n, start_a, true);
+    fill(id, n, start_b, false);
+    if (first == id)
+        return;
+    int mode = batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
+    memcpy(a, start_a, bytes);
+    one_call(in(RTLD_DEFAULT, first), first, n);
+    memcpy(start_a, a, bytes);
+    batchlapack_set_mode(mode);
+}
+
 /* Seconds of the best of several calls. */
 static double best_of(bl_fn *fn, unsigned id, int64_t n)
 {
     size_t bytes = (size_t)(n * n) * bl_element(bl_precision(id));
     double best = INFINITY, sum = 0;
     int most = n < 100 ? 40 * SAMPLES : SAMPLES;
-    for (int i = 0; i < most && (i < 2 || sum < LONG_CALL / 4); i++) {
+    prepare(id, n);
+    for (int i = 0; i < most && (i < 2 || sum < ENOUGH); i++) {
         memcpy(a, start_a, bytes);
         if (strchr(bl_row(id)->args, 'B'))
             memcpy(b, start_b, bytes);
@@ -176,7 +196,7 @@ static double best_of(bl_fn *fn, unsigned id, int64_t n)
         double s = seconds() - begin;
         best = fmin(best, s);
         sum += s;
-        if (s > LONG_CALL / 4)
+        if (s > ENOUGH)
             break;
     }
     return best;
@@ -228,34 +248,28 @@ struct worst {
     int64_t n, slower;
 };
 
+#define MOST_SIZES 256
+
 static struct worst compare(unsigned id)
 {
-    static const struct timespec pause_ = {0, PAUSE_NS};
-    int64_t size[256], done = 0;
+    static const struct timespec rest = {0, PAUSE_NS};
+    int64_t size[MOST_SIZES], done = 0;
     int count = sizes_of(id, size);
     bl_fn *theirs = in(lapack, id), *ours = in(RTLD_DEFAULT, id);
     struct worst w = {0, 0, 0, 0};
-    double before = 0;
+    double before = 0, mine[MOST_SIZES];
     if (!theirs || !ours)
         return w;
+    if (!reference)
+        nanosleep(&rest, NULL);
+    for (int i = count; i-- > 0;)
+        mine[i] = best_of(ours, id, size[i]);
     for (int i = 0; i < count && seconds() < end; i++) {
         int64_t n = size[i];
-        fill(id, n, start_a, true);
-        fill(id, n, start_b, false);
-        if (factoring(id) != id) {
-            memcpy(a, start_a, (size_t)(n * n) * bl_element(bl_precision(id)));
-            one_call(n < 512 ? in(lapack, factoring(id))
-                             : in(RTLD_DEFAULT, factoring(id)),
-                     factoring(id), n);
-            memcpy(start_a, a, (size_t)(n * n) * bl_element(bl_precision(id)));
-        }
-        if (n > 64)
-            nanosleep(&pause_, NULL);
-        double mine = best_of(ours, id, n);
         double drawn = done ? before * pow((double)n / (double)done, 3) : 0;
         bool out = drawn > LONG_CALL;
-        double own = out ? drawn : best_of(theirs, id, n);
-        bool slower = mine - own > fmax(ALLOWED_PART * own, ALLOWED_SECONDS);
+        double own = out ? drawn : best_of(theirs, id, n), more = mine[i] - own;
+        bool slower = more > fmax(ALLOWED_PART * own, ALLOWED_SECONDS);
         if (!out) {
             before = own;
             done = n;
@@ -263,12 +277,11 @@ static struct worst compare(unsigned id)
         printf("%c%-6s %6lld  alone %s%12.3f us  with batchlapack %12.3f us  %+7.2f %% "
                "%+10.3f us%s\n",
                bl_prefix(id), bl_row(id)->name, (long long)n, out ? "~" : " ", own * 1e6,
-               mine * 1e6, 100 * (mine - own) / own, (mine - own) * 1e6,
-               slower ? "  slower" : "");
+               mine[i] * 1e6, 100 * more / own, more * 1e6, slower ? "  slower" : "");
         fflush(stdout);
         w.slower += slower;
-        if (slower && (mine - own) / own > w.part)
-            w = (struct worst){(mine - own) / own, mine - own, n, w.slower};
+        if (slower && more / own > w.part)
+            w = (struct worst){more / own, more, n, w.slower};
     }
     return w;
 }
@@ -328,6 +341,9 @@ int main(int argc, char **argv)
     batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
     one_call(in(RTLD_DEFAULT, first), first, 1);
     batchlapack_set_mode(BATCHLAPACK_MODE_DEFAULT);
+    /* A machine that has rested is slow at first. */
+    for (double begin = seconds(); seconds() - begin < 0.5;)
+        best_of(in(lapack, first), first, bl_min(largest, 500));
     struct worst worst[BL_LAPACK_IDS];
     for (unsigned id = 0; id < BL_LAPACK_IDS; id++)
         if (is_wanted(id, argc, argv))

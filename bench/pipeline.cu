@@ -220,7 +220,7 @@ static void batches(int64_t n, size_t bytes, double *device, double *pinned,
 /* ---- single calls ---- */
 
 /* One wide B, in and out. */
-static double wide(size_t bytes, double *pageable)
+static void wide(size_t bytes, double *pageable)
 {
     const int64_t n = 16, nrhs = (int64_t)(bytes / n / sizeof(double));
     const char no = 'N';
@@ -234,12 +234,6 @@ static double wide(size_t bytes, double *pageable)
     double call = best(
         nothing, [&] { dgetrs_64_(&no, &n, &nrhs, a, &n, ipiv, pageable, &n, &info); });
     must(info == 0, "INFO of dgetrs");
-    return call;
-}
-
-static void say_wide(size_t bytes, double *pageable)
-{
-    double call = wide(bytes, pageable);
     double in = (double)bytes / link_rate.in, out = (double)bytes / link_rate.out;
     printf("dgetrs_ with %4zu MiB of right-hand sides: %8.2f ms; link in %.2f and out "
            "%.2f: x %.2f of their sum\n",
@@ -289,7 +283,7 @@ static double cusolver(bool lu, int n, double *device, double *host)
 
 #define LARGEST_ON_CPU 8192
 
-static void single(bool lu, int64_t n, double *device, double *pageable, double copies)
+static void single(bool lu, int64_t n, double *device, double *pageable)
 {
     size_t count = (size_t)n * (size_t)n, bytes = count * sizeof(double);
     std::vector<int64_t> ipiv((size_t)n);
@@ -321,10 +315,14 @@ static void single(bool lu, int64_t n, double *device, double *pageable, double 
              });
     double cpu = 0;
     batchlapack_set_mode(BATCHLAPACK_MODE_CPU);
-    if (n <= LARGEST_ON_CPU)
-        cpu = best(again, call);
+    if (n <= LARGEST_ON_CPU) {
+        again();
+        double begin = now();
+        call();
+        cpu = now() - begin;
+    }
     double theirs = cusolver(lu, (int)n, device, pageable);
-    double one_way = copies / 2 * (lu ? 1 : 0.5);
+    double one_way = (whole - alone) / 2;
     double bound = one_way + (one_way > alone ? one_way : alone);
     printf("%s n %5lld: whole call %8.2f ms; copies each way %7.2f, device alone %7.2f: "
            "x %.2f of the bound; cuSOLVER and cudaMemcpy %8.2f ms (x %.2f)",
@@ -351,9 +349,8 @@ static int singles(const char *sizes)
     for (const char *s = sizes; *s; s += strcspn(s, ",")) {
         s += *s == ',';
         int64_t n = atoi(s);
-        double copies = wide((size_t)(n * n) * sizeof(double), pageable);
-        single(true, n, device, pageable, copies);
-        single(false, n, device, pageable, copies);
+        single(true, n, device, pageable);
+        single(false, n, device, pageable);
     }
     return 0;
 }
@@ -379,6 +376,6 @@ int main(int argc, char **argv)
         batches(atoi(s), bytes, device, pinned, pageable, strchr(sections, 'p'));
     }
     for (size_t b = (size_t)128 << 20; strchr(sections, 'w') && b <= bytes; b *= 4)
-        say_wide(b, pageable);
+        wide(b, pageable);
     return 0;
 }

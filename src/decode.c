@@ -179,7 +179,8 @@ static void decode(struct bl_call *c, unsigned id, void *const *v, const struct 
 {
     const char *args = bl_row(id)->args;
     bool batched = id >= BL_LAPACK_IDS;
-    memset(c, 0, sizeof *c);
+    volatile size_t size = sizeof *c; /* of a constant one GCC makes a slow rep stos */
+    memset(c, 0, size);
     c->id = id;
     c->wide = at->wide;
     c->batch = 1;

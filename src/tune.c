@@ -231,11 +231,8 @@ static bool is_chain(const struct bl_call *c)
     return (c->trans && c->trans != 'N') || (c->has_b && c->uplo == 'L');
 }
 
-/* The program's floating-point flags and traps do not notice. */
 static struct bl_cost cost(const struct bl_call *c)
 {
-    fenv_t env;
-    feholdexcept(&env);
     double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs;
     struct bl_cost seconds;
     if (c->id < BL_LAPACK_IDS)
@@ -246,14 +243,27 @@ static struct bl_cost cost(const struct bl_call *c)
         seconds = batch_cost(c);
     if (is_chain(c) && bl_arithmetic_of(c) == BL_EXACT)
         seconds.gpu += model[MODEL_CHAIN] * n * n * ceil(r / 1000);
-    fesetenv(&env);
     return seconds;
+}
+
+/* The program's floating-point flags and traps do not notice. */
+static double cost_unnoticed(const struct bl_call *c, struct bl_cost *seconds)
+{
+    fenv_t env;
+    feholdexcept(&env);
+    *seconds = cost(c);
+    volatile double saving = seconds->cpu - seconds->gpu;
+    fesetenv(&env);
+    return saving;
 }
 
 struct bl_cost bl_cost(const struct bl_call *c)
 {
+    struct bl_cost seconds = c->cost;
     need_tune();
-    return c->operations > 0 ? c->cost : cost(c);
+    if (c->operations <= 0)
+        cost_unnoticed(c, &seconds);
+    return seconds;
 }
 
 double bl_saving(const struct bl_call *c)
@@ -263,8 +273,8 @@ double bl_saving(const struct bl_call *c)
     if (c->id < BL_LAPACK_IDS &&
         bl_max(bl_max(c->m, c->n), c->nrhs) < hopeless[c->reference][c->id])
         return 0;
-    struct bl_cost seconds = cost(c);
-    return seconds.cpu - seconds.gpu;
+    struct bl_cost seconds;
+    return cost_unnoticed(c, &seconds);
 }
 
 enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c)

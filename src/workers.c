@@ -33,6 +33,9 @@
 #define RANGES_A_THREAD 8  /* at least, so that all end at about the same time */
 #define IDLE_SECONDS 5     /* then a worker ends */
 #define LOOK_OUT_NS 100000 /* of a worker that has copied, before it sleeps */
+/* Of so many CPUs, copies leave one to whatever else runs. The last one adds nothing to
+ * their speed, and a worker that has to share its CPU keeps all others waiting. */
+#define LEAVE_ONE_FROM 8
 #define STACK_BYTES                                                                      \
     (8u << 20) /* what a main thread has: a LAPACK that runs there runs here;            \
                   address space only, until it is touched */
@@ -223,12 +226,13 @@ static void start_workers(int helpers) /* with the lock held */
 /* ---- a run ---- */
 
 /* How many threads the work is worth. */
-static int worth(int64_t ns, int64_t count)
+static int worth(int64_t ns, int64_t count, bool copies)
 {
     double each = (double)ns * (double)count / WORTH_WAKING_NS;
     if (each < 2 || count < 2 || fegetexcept() > 0)
         return 1;
-    int64_t most = bl_min(count, bl_workers_count());
+    int all = bl_workers_count();
+    int64_t most = bl_min(count, all - (copies && all >= LEAVE_ONE_FROM));
     return (int)(each < (double)most ? (int64_t)each : most);
 }
 
@@ -272,7 +276,7 @@ static bool share_out(struct run *r, int64_t ns, int together)
 void bl_workers_copy(int64_t ns, int64_t count, bl_part *part, void (*progress)(void *),
                      void *arg)
 {
-    int together = count > 0 ? worth(ns, count) : 0;
+    int together = count > 0 ? worth(ns, count, true) : 0;
     struct run r = {.part = part,
                     .progress = progress,
                     .arg = arg,
@@ -291,7 +295,7 @@ void bl_workers_run(int64_t ns, int64_t count, bl_part *part, void *arg)
 {
     if (count <= 0)
         return;
-    int together = worth(ns, count);
+    int together = worth(ns, count, false);
     if (together > 1) {
         /* No handler may leave by longjmp while workers are in here. The guard's own
          * floating-point environment is for the GPU: LAPACK gets the program's. */

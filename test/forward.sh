@@ -283,11 +283,11 @@ echo "# start-up: $us us a process more than without"
 if [ $us -lt 2000 ]; then echo 'ok start-up'; else not_ok start-up "$us us"; fi
 
 # ---- when the engine starts, and on which device -----------------------------------------
-# Each call is predicted to save some 50 ms (a threshold of 10 makes the model believe in a
+# Each call is predicted to save some 50 ms (a threshold of 6 makes the model believe in a
 # slow CPU): the engine starts with the one that lifts the sum over half a second, and the
 # same call each time. On the device that the MPI launcher's or our own variable says.
 build $CC "$from/auto.c" -o auto -llapack
-echo 'dgesv 10' >tune
+echo 'dgesv 6' >tune
 auto=(BATCHLAPACK_TUNE=tune BATCHLAPACK_ENGINE="$MOCK")
 waited() {
     run BATCHLAPACK_REPORT=1 "${auto[@]}" ./auto 100 20
@@ -335,7 +335,7 @@ mkfifo fifo
 { printf '#%300s' ''; echo 'dgesv 10'; } >long-comment
 for tune in fifo /dev/zero . long-comment; do
     reports "tune-${tune//[^a-z]/-}" fine '[20 on the CPU: below the threshold]' \
-        BATCHLAPACK_TUNE=$tune BATCHLAPACK_ENGINE="$MOCK" ./auto 100 20
+        BATCHLAPACK_TUNE=$tune BATCHLAPACK_ENGINE="$MOCK" ./auto 30 20
 done
 
 # ---- options and descriptors -----------------------------------------------------------
