@@ -34,6 +34,7 @@ struct LargeUpdate {
     Part part;
     const int64_t *unless = nullptr; /* nothing is done where that is not 0 */
     bool fused = false;              /* fast arithmetic, of a PLAIN A and B */
+    bool fresh = false;              /* C := -A B, where it is fused */
     bool brief = false;              /* blocks that soon make room for other kernels' */
     bool chained = false;            /* see large_launch.h */
 };
@@ -115,6 +116,25 @@ struct LargeTriangle {
 
 template <class T>
 cudaError_t large_triangle(const LargeTriangle<T> &s, cudaStream_t stream);
+
+/* Minus the inverses of the blocks on the diagonal of a triangle of order n:
+ * LARGE_BLOCK<T> columns each, one block after the other. */
+template <class T>
+struct LargeInverses {
+    int64_t n;
+    const T *a;
+    int64_t lda;
+    bool upper, unit;
+    T *to;
+};
+
+template <class T>
+cudaError_t large_inverses(const LargeInverses<T> &s, cudaStream_t stream);
+
+/* The first w rows of `from`, which has LARGE_BLOCK<T>, to those of B; n columns. */
+template <class T>
+cudaError_t large_copy(int w, int64_t n, const T *from, T *b, int64_t ldb,
+                       const int64_t *unless, cudaStream_t stream);
 
 /* A block of n <= 64 columns of a Cholesky factorisation from its diagonal on, and the
  * `beside` rows below it or, where `upper`, columns to the right of it. To these are
