@@ -18,6 +18,8 @@ namespace
 {
 
 constexpr int64_t SMALLEST = 257; /* min(m, n) from which it is ahead of the others */
+constexpr int64_t LONGEST = 1024; /* max(m, n) up to which another factors fewer */
+constexpr int64_t FEWEST = 33;
 constexpr int64_t MOST_MATRICES = 4;
 constexpr int CHOLESKY_BLOCK = 64; /* netlib's, which its order for 'U' depends on */
 
@@ -579,10 +581,17 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
 /* Of shared memory, for the block on the diagonal of a complex Cholesky factorisation. */
 constexpr size_t SHARED_NEEDED = 72 * 1024;
 
+bool has_size(const struct bl_job *job)
+{
+    const int64_t order = least(job->m, job->n), other = job->m + job->n - order;
+    return order >= SMALLEST ||
+           (job->routine == BL_GETRF && order >= FEWEST && other > LONGEST);
+}
+
 bool takes(const struct bl_job *job, const Card &card)
 {
-    if (least(job->m, job->n) < SMALLEST || job->batch > MOST_MATRICES || job->items ||
-        job->a.array || job->b.array || job->ipiv.array || job->info.array)
+    if (!has_size(job) || job->batch > MOST_MATRICES || job->items || job->a.array ||
+        job->b.array || job->ipiv.array || job->info.array)
         return false;
     switch (job->routine) {
     case BL_GETRF:
