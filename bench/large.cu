@@ -4,7 +4,7 @@
  *
  * ENGINE is libbatchlapack_cuda.so; the others are comma-separated lists, "" for all
  * routines (getrf, potrf_L, potrf_U, getrs, getri, and potrs1, potrs and potri of _L and
- * _U) and precisions; sizes are numbers.
+ * _U) and precisions; sizes are numbers, or ROWSxCOLUMNS for getrf.
  * Jobs go straight to the engine; cuSOLVER's 64-bit routines run in the same process on
  * the same data. getrs has as many right-hand sides as unknowns, potrs1
  * one and potrs 1000; cuSOLVER's inverse is
@@ -20,6 +20,7 @@
 #include <cusolverDn.h>
 #include <dlfcn.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../src/engine.h"
@@ -99,23 +100,30 @@ static void *memory(size_t bytes)
     return p;
 }
 
-/* uplo 0: getrf, else potrf. */
-static void measure(int precision, char uplo, int n, enum bl_arithmetic arithmetic)
+static std::string size_name(int m, int n)
 {
-    const size_t bytes = (size_t)n * n * element[precision];
+    return m == n ? std::to_string(n) : std::to_string(m) + "x" + std::to_string(n);
+}
+
+/* uplo 0: getrf, else potrf. */
+static void measure(int precision, char uplo, int m, int n, enum bl_arithmetic arithmetic)
+{
+    const int least = m < n ? m : n;
+    const size_t bytes = (size_t)m * n * element[precision];
     void *original = memory(bytes), *a = memory(bytes),
-         *pivots = memory(n * sizeof(int64_t)), *info = memory(sizeof(int64_t));
-    fill_all(precision, original, (size_t)n * n, uplo ? n : 0);
+         *pivots = memory(least * sizeof(int64_t)), *info = memory(sizeof(int64_t));
+    fill_all(precision, original, (size_t)m * n, uplo ? n : 0);
     struct bl_job job = {};
     job.routine = uplo ? BL_POTRF : BL_GETRF;
     job.precision = (enum bl_precision)precision;
     job.arithmetic = arithmetic;
     job.uplo = uplo;
     job.int_size = 4;
-    job.m = job.n = n;
+    job.m = m;
+    job.n = n;
     job.batch = 1;
-    job.a = {a, nullptr, n, 0};
-    job.ipiv = {pivots, nullptr, 0, n};
+    job.a = {a, nullptr, m, 0};
+    job.ipiv = {pivots, nullptr, 0, least};
     job.info = {info, nullptr, 0, 1};
     job.work = memory(engine->workspace(&job));
     const int repeats = n <= 2048 ? 9 : n <= 4096 ? 5 : 3;
@@ -130,7 +138,7 @@ static void measure(int precision, char uplo, int n, enum bl_arithmetic arithmet
         cusolverDnXpotrf_bufferSize(cusolver, parameters, mode, n, t, a, n, t, &on_device,
                                     &on_host);
     else
-        cusolverDnXgetrf_bufferSize(cusolver, parameters, n, n, t, a, n, t, &on_device,
+        cusolverDnXgetrf_bufferSize(cusolver, parameters, m, n, t, a, m, t, &on_device,
                                     &on_host);
     void *work = memory(on_device);
     std::vector<char> host_work(on_host + 1);
@@ -138,19 +146,22 @@ static void measure(int precision, char uplo, int n, enum bl_arithmetic arithmet
         cusolverStatus_t status =
             uplo ? cusolverDnXpotrf(cusolver, parameters, mode, n, t, a, n, t, work,
                                     on_device, host_work.data(), on_host, (int *)info)
-                 : cusolverDnXgetrf(cusolver, parameters, n, n, t, a, n,
+                 : cusolverDnXgetrf(cusolver, parameters, m, n, t, a, m,
                                     (int64_t *)pivots, t, work, on_device,
                                     host_work.data(), on_host, (int *)info);
         must(status == CUSOLVER_STATUS_SUCCESS, "cuSOLVER");
     });
-    const double operations =
-        (uplo ? 1.0 : 2.0) / 3 * n * n * n * (precision >= BL_C ? 4 : 1);
-    printf("%c%s %6d %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
+    const double k = least,
+                 multiplications =
+                     uplo ? k * k * k / 6
+                          : (double)m * n * k - (m + n) * k * k / 2 + k * k * k / 3;
+    const double operations = 2 * multiplications * (precision >= BL_C ? 4 : 1);
+    printf("%c%s %6s %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
            "sdcz"[precision],
            !uplo         ? "getrf  "
            : uplo == 'L' ? "potrf_L"
                          : "potrf_U",
-           n, ours, operations / ours / 1e9, theirs, theirs / ours);
+           size_name(m, n).c_str(), ours, operations / ours / 1e9, theirs, theirs / ours);
     fflush(stdout);
     void *all[] = {original, a, pivots, info, job.work, work};
     for (void *p : all)
@@ -201,9 +212,9 @@ static void measure_solve(int precision, bool inverse, int n,
     });
     const double operations =
         (inverse ? 4.0 / 3 : 2) * n * n * n * (precision >= BL_C ? 4 : 1);
-    printf("%c%s %6d %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
-           "sdcz"[precision], inverse ? "getri  " : "getrs  ", n, ours,
-           operations / ours / 1e9, theirs, theirs / ours);
+    printf("%c%s %6s %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
+           "sdcz"[precision], inverse ? "getri  " : "getrs  ", size_name(n, n).c_str(),
+           ours, operations / ours / 1e9, theirs, theirs / ours);
     fflush(stdout);
     void *all[] = {original, a, b, wide, info, job.work, work};
     for (void *p : all)
@@ -317,13 +328,15 @@ int main(int argc, char **argv)
     }
     const char *routines = argc > 2 ? argv[2] : "", *precisions = argc > 3 ? argv[3] : "";
     const bool fast = argc > 5 && !strcmp(argv[5], "fast");
-    std::vector<int> sizes;
+    std::vector<std::pair<int, int>> sizes; /* rows and columns */
     for (const char *p = argc > 4 ? argv[4] : ""; *p;
-         p += strcspn(p, ","), p += *p == ',')
-        sizes.push_back(atoi(p));
+         p += strcspn(p, ","), p += *p == ',') {
+        const char *by = p + strspn(p, "0123456789");
+        sizes.push_back({atoi(p), atoi(*by == 'x' ? by + 1 : p)});
+    }
     if (sizes.empty())
-        sizes.assign(standard_sizes,
-                     standard_sizes + sizeof standard_sizes / sizeof(int));
+        for (int n : standard_sizes)
+            sizes.push_back({n, n});
     void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
     if (!library)
         fprintf(stderr, "large: %s\n", dlerror());
@@ -347,10 +360,10 @@ int main(int argc, char **argv)
     } rows[] = {{"getrf", 0}, {"potrf_L", 'L'}, {"potrf_U", 'U'}};
     for (const auto &row : rows)
         for (int p = 0; p < BL_PRECISIONS; p++)
-            for (int n : sizes)
-                if (in_list(routines, row.name) &&
+            for (auto [m, n] : sizes)
+                if (in_list(routines, row.name) && (m == n || !row.uplo) &&
                     in_list(precisions, std::string(1, "sdcz"[p])))
-                    measure(p, row.uplo, n, fast ? BL_FAST : BL_EXACT);
+                    measure(p, row.uplo, m, n, fast ? BL_FAST : BL_EXACT);
     static const struct {
         const char *name;
         int sides;
@@ -358,15 +371,15 @@ int main(int argc, char **argv)
     for (const auto &row : factored)
         for (char uplo : {'L', 'U'})
             for (int p = 0; p < BL_PRECISIONS; p++)
-                for (int n : sizes)
-                    if (in_list(routines, std::string(row.name) + '_' + uplo) &&
+                for (auto [m, n] : sizes)
+                    if (in_list(routines, std::string(row.name) + '_' + uplo) && m == n &&
                         in_list(precisions, std::string(1, "sdcz"[p])))
                         measure_factored(p, row.name, uplo, n, row.sides,
                                          fast ? BL_FAST : BL_EXACT);
     for (const char *name : {"getrs", "getri"})
         for (int p = 0; p < BL_PRECISIONS; p++)
-            for (int n : sizes)
-                if (in_list(routines, name) &&
+            for (auto [m, n] : sizes)
+                if (in_list(routines, name) && m == n &&
                     in_list(precisions, std::string(1, "sdcz"[p])) &&
                     (fast || strcmp(name, "getri")))
                     measure_solve(p, !strcmp(name, "getri"), n,

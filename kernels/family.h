@@ -34,7 +34,7 @@ extern const Family tiny_cholesky; /* n <= 32 */
 extern const Family mid;           /* LU of m, n <= 1024 */
 extern const Family mid_cholesky;  /* potrf of n <= 1024 */
 extern const Family mid_posv;      /* posv by that one */
-extern const Family large;         /* few matrices, min(m, n) > 256 */
+extern const Family large;         /* few matrices, min(m, n) > 256; long ones */
 extern const Family general;       /* everything */
 
 /* One of the general kernels: where it has no code for the device, none has. */

@@ -19,6 +19,8 @@ namespace
 {
 
 constexpr int64_t SMALLEST = 257; /* min(m, n) from which it is ahead of the others */
+constexpr int64_t LONGEST = 1024; /* max(m, n) up to which another factors fewer */
+constexpr int64_t FEWEST = 33;
 constexpr int64_t MOST_MATRICES = 4;
 constexpr int CHOLESKY_BLOCK = 64; /* netlib's, which its order for 'U' depends on */
 
@@ -36,7 +38,7 @@ const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
 
 /* How a job's work space is laid out; all matrices of a batch use the same in turn. */
 struct Layout {
-    size_t state, panel, sums, reversed, inverse, maps, blas, beside, all;
+    size_t state, panel, sums, reversed, blocks, inverse, maps, blas, beside, all;
 };
 
 bool has_lu(const struct bl_job *job)
@@ -83,6 +85,15 @@ bool is_inverse(const struct bl_job *job)
 int64_t sides_of(const struct bl_job *job)
 {
     return is_inverse(job) ? job->n : job->nrhs;
+}
+
+/* Right-hand sides from which a fast solve takes wider blocks and inverses of the blocks
+ * on the diagonal. */
+constexpr int64_t MANY_SIDES = 256;
+
+bool is_deep(const struct bl_job *job)
+{
+    return is_fast(job) && sides_of(job) >= MANY_SIDES;
 }
 
 bool is_turned(const struct bl_job *job)
@@ -132,9 +143,12 @@ Layout layout_of(const struct bl_job *job, const Card &card)
     at.reversed = at.sums;
     if (has_sums(job))
         at.reversed += aligned(job->n * job->n * element[job->precision]);
-    at.inverse = at.reversed;
+    at.blocks = at.reversed;
     if (has_solve(job)) /* 128 is the most that LARGE_BLOCK is */
-        at.inverse += aligned(128 * sides_of(job) * element[job->precision]);
+        at.blocks += aligned(128 * sides_of(job) * element[job->precision]);
+    at.inverse = at.blocks;
+    if (has_solve(job) && is_deep(job))
+        at.inverse += aligned(128 * (job->n + 128) * element[job->precision]);
     at.maps = at.inverse;
     if (is_inverse(job))
         at.maps += aligned(job->n * job->n * element[job->precision]);
@@ -179,7 +193,7 @@ struct Matrix {
     T *sums;
     T *b;
     int64_t ldb, sides;
-    T *reversed, *inverse;
+    T *reversed, *blocks, *inverse;
     int *maps;
     void *blas_work, *beside_work; /* on the job's stream, and beside it */
     cudaError_t error;
@@ -554,9 +568,18 @@ void interchange_sides(Matrix<T> &x)
     }
 }
 
-/* Right-hand sides from which wider blocks pay: the rows within one are updated first,
- * the others by a deep product. */
-constexpr int64_t MANY_SIDES = 256;
+/* The block on the diagonal at j, by its inverse: the first `sides` columns of B. */
+template <class T>
+void solve_by_inverse(Matrix<T> &x, int64_t j, int64_t w, int64_t sides)
+{
+    constexpr int64_t W = LARGE_BLOCK<T>;
+    LargeUpdate<T> u = {
+        w,     sides, w,     x.blocks + j * W, W, x.b + j, x.ldb, x.reversed, W,
+        PLAIN, PLAIN, WHOLE, x.unless()};
+    u.fused = u.fresh = true;
+    x.then(large_update(u, x.card, x.stream));
+    x.then(large_copy(int(w), sides, x.reversed, x.b + j, x.ldb, x.unless(), x.stream));
+}
 
 /* B := op(A)^-1 B for a triangle, `unit`: with ones on its diagonal. `growing`: B is the
  * identity and the triangle a lower one, so that the solution is lower triangular. */
@@ -565,9 +588,12 @@ void solve_with_triangle(Matrix<T> &x, bool upper, Placing placing, bool unit,
                          bool growing = false)
 {
     const bool upwards = upper == (placing == PLAIN);
-    const int64_t block = LARGE_BLOCK<T>,
-                  outer = is_fast(x.job) && x.sides >= MANY_SIDES ? 512 : block,
+    const int64_t block = LARGE_BLOCK<T>, outer = is_deep(x.job) ? 512 : block,
                   count = (x.n + outer - 1) / outer;
+    const bool inverts = is_deep(x.job) && placing == PLAIN;
+    if (inverts)
+        x.then(large_inverses(LargeInverses<T>{x.n, x.a, x.lda, upper, unit, x.blocks},
+                              x.stream));
     for (int64_t o = 0; o < count; o++) {
         const int64_t from = (upwards ? count - 1 - o : o) * outer,
                       to = least(from + outer, x.n),
@@ -575,10 +601,13 @@ void solve_with_triangle(Matrix<T> &x, bool upper, Placing placing, bool unit,
         for (int64_t i = 0; i < inner; i++) {
             const int64_t j = from + (upwards ? inner - 1 - i : i) * block,
                           w = least(block, to - j), sides = growing ? j + w : x.sides;
-            x.then(large_triangle(LargeTriangle<T>{int(w), x.at(j, j), x.lda, placing,
-                                                   upwards, unit, x.b + j, x.ldb, sides,
-                                                   x.reversed, x.unless()},
-                                  x.stream));
+            if (inverts)
+                solve_by_inverse(x, j, w, sides);
+            else
+                x.then(large_triangle(LargeTriangle<T>{int(w), x.at(j, j), x.lda, placing,
+                                                       upwards, unit, x.b + j, x.ldb,
+                                                       sides, x.reversed, x.unless()},
+                                      x.stream));
             update_sides(x, placing, upwards, j, w,
                          upwards ? Range{from, j} : Range{j + w, to}, sides);
         }
@@ -673,6 +702,7 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
                        is_inverse(job) ? job->n : job->b.ld,
                        sides_of(job),
                        (T *)(work + at.reversed),
+                       (T *)(work + at.blocks),
                        (T *)(work + at.inverse),
                        (int *)(work + at.maps),
                        work + at.blas,
@@ -704,10 +734,17 @@ bool fits(const struct bl_job *job, const Card &card)
     return needed[job->precision] <= card.shared_bytes;
 }
 
+bool has_size(const struct bl_job *job)
+{
+    const int64_t order = least(job->m, job->n), other = job->m + job->n - order;
+    return order >= SMALLEST ||
+           (job->routine == BL_GETRF && order >= FEWEST && other > LONGEST);
+}
+
 bool takes(const struct bl_job *job, const Card &card)
 {
-    if (least(job->m, job->n) < SMALLEST || job->batch > MOST_MATRICES || job->items ||
-        job->a.array || job->b.array || job->ipiv.array || job->info.array)
+    if (!has_size(job) || job->batch > MOST_MATRICES || job->items || job->a.array ||
+        job->b.array || job->ipiv.array || job->info.array)
         return false;
     switch (job->routine) {
     case BL_GETRF:

@@ -35,6 +35,7 @@ struct LargeUpdate {
     Part part;
     const int64_t *unless = nullptr; /* nothing is done where that is not 0 */
     bool fused = false;              /* fast arithmetic */
+    bool fresh = false;              /* C := -A B, where it is fused */
     int squares = 0;      /* not 0: of a part only the squares of order 2^squares on the
                            * diagonal */
     bool brief = false;   /* blocks that soon make room for other kernels' */
@@ -119,6 +120,25 @@ struct LargeTriangle {
 
 template <class T>
 cudaError_t large_triangle(const LargeTriangle<T> &s, cudaStream_t stream);
+
+/* Minus the inverses of the blocks on the diagonal of a triangle of order n:
+ * LARGE_BLOCK<T> columns each, one block after the other. */
+template <class T>
+struct LargeInverses {
+    int64_t n;
+    const T *a;
+    int64_t lda;
+    bool upper, unit;
+    T *to;
+};
+
+template <class T>
+cudaError_t large_inverses(const LargeInverses<T> &s, cudaStream_t stream);
+
+/* The first w rows of `from`, which has LARGE_BLOCK<T>, to those of B; n columns. */
+template <class T>
+cudaError_t large_copy(int w, int64_t n, const T *from, T *b, int64_t ldb,
+                       const int64_t *unless, cudaStream_t stream);
 
 /* Of shared memory, which not every card has. */
 template <class T>

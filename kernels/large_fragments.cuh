@@ -197,8 +197,8 @@ __global__ void __launch_bounds__(G::THREADS, 2) update_fragments(const LargeUpd
                           has_element(u, i0 + row + g + i, j0 + column + 2 * t + j)));
         }
     };
-    each([](auto &y, int q, T *at, bool has) {
-        y.set(q, has ? minus(*at) : from_real<T>(0));
+    each([&](auto &y, int q, T *at, bool has) {
+        y.set(q, has && !u.fresh ? minus(*at) : from_real<T>(0));
     });
 
     for (int64_t step = 0; step < steps; step++) {

@@ -8,8 +8,7 @@ const PanelKernels &panel_kernels_c()
 {
     static const PanelKernels kernels = {
         sizeof(Complex<float>),
-        {{(const void *)cluster_panel<Complex<float>, 64, 1, 8>, 64, 1, 8},
-         {(const void *)cluster_panel<Complex<float>, 32, 1, 15>, 32, 1, 15},
+        {{(const void *)cluster_panel<Complex<float>, 32, 1, 15>, 32, 1, 15},
          {(const void *)cluster_panel<Complex<float>, 32, 1, 16>, 32, 1, 16},
          {(const void *)cluster_panel<Complex<float>, 16, 2, 15>, 16, 2, 15},
          {(const void *)cluster_panel<Complex<float>, 8, 4, 15>, 8, 4, 15}},

@@ -8,7 +8,7 @@ const PanelKernels &panel_kernels_s()
 {
     static const PanelKernels kernels = {
         sizeof(float),
-        {{(const void *)cluster_panel<float, 64, 1, 16>, 64, 1, 16},
+        {{(const void *)cluster_panel<float, 64, 1, 7>, 64, 1, 7},
          {(const void *)cluster_panel<float, 32, 1, 15>, 32, 1, 15},
          {(const void *)cluster_panel<float, 32, 2, 15>, 32, 2, 15},
          {(const void *)cluster_panel<float, 16, 4, 15>, 16, 4, 15},

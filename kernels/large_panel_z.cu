@@ -8,7 +8,7 @@ const PanelKernels &panel_kernels_z()
 {
     static const PanelKernels kernels = {
         sizeof(Complex<double>),
-        {{(const void *)cluster_panel<Complex<double>, 32, 1, 8>, 32, 1, 8},
+        {{(const void *)cluster_panel<Complex<double>, 32, 1, 7>, 32, 1, 7},
          {(const void *)cluster_panel<Complex<double>, 16, 1, 15>, 16, 1, 15},
          {(const void *)cluster_panel<Complex<double>, 16, 1, 16>, 16, 1, 16},
          {(const void *)cluster_panel<Complex<double>, 8, 2, 15>, 8, 2, 15},

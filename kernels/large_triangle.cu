@@ -20,8 +20,33 @@ cudaError_t large_triangle(const LargeTriangle<T> &s, cudaStream_t stream)
     return launch_large(kernel, blocks, STEP_THREADS, 0, s, s.chained, stream);
 }
 
+template <class T>
+cudaError_t large_inverses(const LargeInverses<T> &s, cudaStream_t stream)
+{
+    constexpr int W = LARGE_BLOCK<T>;
+    const dim3 grid(W / STEP_COLUMNS, unsigned((s.n + W - 1) / W));
+    if (s.upper)
+        invert_blocks<T, true><<<grid, STEP_THREADS, 0, stream>>>(s);
+    else
+        invert_blocks<T, false><<<grid, STEP_THREADS, 0, stream>>>(s);
+    return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t large_copy(int w, int64_t n, const T *from, T *b, int64_t ldb,
+                       const int64_t *unless, cudaStream_t stream)
+{
+    constexpr int COLUMNS = STEP_THREADS / LARGE_BLOCK<T>;
+    copy_rows<<<unsigned((n + COLUMNS - 1) / COLUMNS), STEP_THREADS, 0, stream>>>(
+        w, n, from, b, ldb, unless);
+    return cudaGetLastError();
+}
+
 #define BL_INSTANCE(T)                                                                   \
-    template cudaError_t large_triangle(const LargeTriangle<T> &, cudaStream_t);
+    template cudaError_t large_triangle(const LargeTriangle<T> &, cudaStream_t);         \
+    template cudaError_t large_inverses(const LargeInverses<T> &, cudaStream_t);         \
+    template cudaError_t large_copy(int, int64_t, const T *, T *, int64_t,               \
+                                    const int64_t *, cudaStream_t);
 BL_INSTANCE(float)
 BL_INSTANCE(double)
 BL_INSTANCE(Complex<float>)

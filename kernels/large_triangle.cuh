@@ -53,5 +53,50 @@ __global__ void __launch_bounds__(STEP_THREADS) solve_block(const LargeTriangle<
     });
 }
 
+/* A block of threads owns 16 columns of one inverse: those of the identity, solved for.
+ * Shared memory as above. */
+template <class T, bool UPPER>
+__global__ void __launch_bounds__(STEP_THREADS) invert_blocks(const LargeInverses<T> s)
+{
+    constexpr int W = LARGE_BLOCK<T>;
+    __shared__ __align__(16) Chunks<T, W> chunks;
+    const int64_t first = int64_t(blockIdx.y) * W;
+    const int lane = threadIdx.x % 32, w = int(min(int64_t(W), s.n - first)),
+              j = int(blockIdx.x) * STEP_COLUMNS + int(threadIdx.x) / 32 * STEP_HELD;
+    auto row = [&](int i) { return UPPER ? w - 1 - i : i; };
+    auto element = [&](int i, int k) {
+        return s.a + first + row(i) + (first + row(k)) * s.lda;
+    };
+    begin_solve<W, PLAIN>(w, element, chunks);
+    Columns<T, W> x;
+    auto each = [&](auto act) {
+        BL_UNROLL
+        for (int q = 0; q < W / 32; q++)
+            BL_UNROLL
+        for (int c = 0; c < STEP_HELD; c++)
+            act(row(lane + 32 * q), j + c, x[q][c]);
+    };
+    each([&](int i, int k, T &y) { y = i == k ? one<T>() : from_real<T>(0); });
+    solve_columns<W, PLAIN, ALWAYS>(w, s.unit, element, chunks, x);
+    each([&](int i, int k, T &y) {
+        if (i >= 0 && i < w && k < w)
+            s.to[first * W + i + k * W] = sub(from_real<T>(0), y);
+    });
+}
+
+/* Thread t has row t % W of a column. */
+template <class T>
+__global__ void __launch_bounds__(STEP_THREADS)
+    copy_rows(int w, int64_t n, const T *from, T *b, int64_t ldb, const int64_t *unless)
+{
+    constexpr int W = LARGE_BLOCK<T>;
+    const int i = threadIdx.x % W;
+    const int64_t j = int64_t(blockIdx.x) * (STEP_THREADS / W) + int(threadIdx.x) / W;
+    if (unless && *unless)
+        return;
+    if (i < w && j < n)
+        b[i + j * ldb] = from[i + j * W];
+}
+
 } // namespace bl
 #endif

@@ -179,6 +179,7 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
     auto has = [&](int i, int j) {
         return i < rows && j < columns && has_element(u, i0 + i, j0 + j);
     };
+    const bool fresh = FUSED && u.fresh;
     const bool whole = is_whole(u, i0, j0, G::ROWS, G::COLUMNS);
     T *c = u.c + i0 + (j0 + across * G::WIDE) * u.ldc;
     T x[G::TALL][G::WIDE];
@@ -189,7 +190,9 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
         for (int r = 0; r < G::TALL; r++)
             act(x[r][s], row_of(r), s);
     };
-    if (whole)
+    if (fresh)
+        each([&](T &y, int, int) { y = from_real<T>(0); });
+    else if (whole)
         each([&](T &y, int i, int s) { y = c[i + s * u.ldc]; });
     else
         each([&](T &y, int i, int s) {

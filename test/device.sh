@@ -54,6 +54,7 @@ wrap device-large env BATCHLAPACK_ENGINE="$engine" "$(program large)" "${LARGEST
 wrap device-mid-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 0 beyond
 wrap device-reciprocal "$BUILD/test/device/reciprocal"
 wrap device-large-panel "$BUILD/test/device/large_panel"
+wrap device-large-capture "$BUILD/test/device/large_capture" "$engine"
 wrap device-entries "$(program entries)" --heavy
 wrap device-mid env BATCHLAPACK_ENGINE="$engine" "$(program mid)" "${MATRICES:-3000}" 400
 wrap device-mid-solve env BATCHLAPACK_ENGINE="$engine" "$(program mid_solve)" 660 300

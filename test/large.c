@@ -407,9 +407,10 @@ static void judge(const struct item *t, int64_t copies)
 static void pose_all(enum bl_precision p)
 {
     static const int64_t orders[] = {257, 320, 330, 512, 600, 1000, 1024, 1500, 2047};
-    static const int64_t sides[][2] = {{2000, 300}, {300, 2000}, {5000, 260},
-                                       {260, 3000}, {321, 320},  {320, 321},
-                                       {1200, 700}, {700, 1200}, {3000, 1000}};
+    static const int64_t sides[][2] = {
+        {2000, 300}, {300, 2000}, {5000, 260}, {260, 3000},  {321, 320},
+        {320, 321},  {1200, 700}, {700, 1200}, {3000, 1000}, {1025, 33},
+        {40, 1500},  {9000, 70},  {130, 2500}};
     static const int64_t middle[] = {0, 150, 299};
     for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
         const int64_t n = orders[k];

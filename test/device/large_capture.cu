@@ -1,0 +1,157 @@
+/* One large factorisation under capture, and beside others: it uses a second stream,
+ * which a capture takes with it. A test of test/device.sh.
+ *
+ *   large_capture ENGINE
+ *
+ * The bits of a graph's launches, of a job that is enqueued on another stream while a
+ * capture is open, and of repeats beside other work are those of the plain call.
+ */
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <vector>
+#include "../../src/engine.h"
+
+namespace
+{
+
+const struct bl_engine *engine;
+int failures;
+
+void check(cudaError_t error, const char *what)
+{
+    if (error == cudaSuccess)
+        return;
+    printf("not ok large-capture %s: %s\n", what, cudaGetErrorString(error));
+    exit(1);
+}
+#define CUDA(call) check(call, #call)
+
+/* A matrix on the device, its job and what it was. */
+struct Problem {
+    struct bl_job job = {};
+    std::vector<double> original;
+    int64_t n;
+
+    Problem(int64_t order, enum bl_arithmetic arithmetic)
+        : original(order * order), n(order)
+    {
+        uint64_t state = uint64_t(order);
+        for (double &x : original) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            x = double(int64_t(state)) * 0x1p-63;
+        }
+        job.routine = BL_GETRF;
+        job.precision = BL_D;
+        job.arithmetic = arithmetic;
+        job.int_size = 4;
+        job.m = job.n = n;
+        job.batch = 1;
+        job.a = {memory(n * n * sizeof(double)), nullptr, n, 0};
+        job.ipiv = {memory(n * 4), nullptr, 0, n};
+        job.info = {memory(4), nullptr, 0, 1};
+        job.work = memory(engine->workspace(&job));
+    }
+    static void *memory(size_t bytes)
+    {
+        void *p;
+        CUDA(cudaMalloc(&p, bytes));
+        return p;
+    }
+    void refill() const
+    {
+        CUDA(cudaMemcpy(job.a.p, original.data(), original.size() * sizeof(double),
+                        cudaMemcpyHostToDevice));
+    }
+    void enqueue(cudaStream_t stream) const
+    {
+        if (engine->run(&job, stream) != BL_OK) {
+            printf("not ok large-capture: the engine failed\n");
+            exit(1);
+        }
+    }
+    std::vector<double> result() const
+    {
+        CUDA(cudaDeviceSynchronize());
+        std::vector<double> a(original.size());
+        CUDA(cudaMemcpy(a.data(), job.a.p, a.size() * sizeof(double),
+                        cudaMemcpyDeviceToHost));
+        return a;
+    }
+};
+
+void verdict(bool good, const char *what, int64_t n, bool fast)
+{
+    printf("%s large-capture-%s-%lld%s\n", good ? "ok" : "not ok", what, (long long)n,
+           fast ? "-fast" : "");
+    fflush(stdout);
+    failures += !good;
+}
+
+bool same(const std::vector<double> &x, const std::vector<double> &y)
+{
+    return memcmp(x.data(), y.data(), x.size() * sizeof(double)) == 0;
+}
+
+void try_order(int64_t n, bool fast)
+{
+    cudaStream_t first, second;
+    CUDA(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
+    CUDA(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
+    const Problem x(n, fast ? BL_FAST : BL_EXACT), y(n, fast ? BL_FAST : BL_EXACT);
+    x.refill();
+    x.enqueue(first);
+    const std::vector<double> want = x.result();
+
+    y.refill();
+    CUDA(cudaStreamBeginCapture(first, cudaStreamCaptureModeThreadLocal));
+    x.enqueue(first);
+    y.enqueue(second); /* not captured */
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    CUDA(cudaStreamEndCapture(first, &graph));
+    verdict(same(y.result(), want), "beside", n, fast);
+    CUDA(cudaGraphInstantiate(&executable, graph, 0));
+    bool good = true;
+    for (int i = 0; i < 3; i++) {
+        x.refill();
+        CUDA(cudaGraphLaunch(executable, first));
+        good = good && same(x.result(), want);
+    }
+    verdict(good, "graph", n, fast);
+
+    good = true;
+    for (int i = 0; i < 20; i++) {
+        x.refill();
+        y.refill();
+        x.enqueue(first);
+        y.enqueue(second);
+        good = good && same(x.result(), want) && same(y.result(), want);
+    }
+    verdict(good, "repeats", n, fast);
+    CUDA(cudaGraphExecDestroy(executable));
+    CUDA(cudaGraphDestroy(graph));
+    CUDA(cudaStreamDestroy(first));
+    CUDA(cudaStreamDestroy(second));
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : nullptr;
+    engine =
+        library ? (const struct bl_engine *)dlsym(library, BL_ENGINE_SYMBOL) : nullptr;
+    struct bl_device device;
+    char why[200] = "no engine";
+    if (!engine || engine->abi != BL_ENGINE_ABI ||
+        engine->open(0, &device, why, sizeof why) != BL_OK) {
+        printf("not ok large-capture: %s\n", why);
+        return 1;
+    }
+    for (int fast = 0; fast < 2; fast++)
+        for (int64_t n : {600, 1500, 2600})
+            try_order(n, fast);
+    return failures != 0;
+}
