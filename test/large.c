@@ -481,11 +481,12 @@ static void pose_all(enum bl_precision p)
 /* Sizes at which blocks become wider and interchanges are put off. */
 static void pose_beyond(enum bl_precision p)
 {
-    static const int64_t sides[][2] = {{6200, 6200}, {6300, 6170}, {6150, 6300},
-                                       {9000, 300},  {300, 9000},  {2100, 2500}};
+    static const int64_t sides[][2] = {
+        {6200, 6160}, {9000, 300}, {300, 9000}, {2100, 2500}};
     for (size_t k = 0; k < sizeof sides / sizeof *sides; k++)
         for (int fast = 0; fast < 2; fast++)
-            pose_known(p, sides[k][0], sides[k][1], fast);
+            if (fast || k > 0 || p == BL_D) /* the first one takes seconds */
+                pose_known(p, sides[k][0], sides[k][1], fast);
 }
 
 int main(int argc, char **argv)
