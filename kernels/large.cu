@@ -6,10 +6,11 @@
  * limited by arithmetic rather than by memory; within it narrow panels are factored and
  * applied to its rest.
  */
-#include <type_traits>
 #include "large.h"
 #include "large_blas.h"
+#include "large_inverse.h"
 #include "large_panel.h"
+#include "large_side.h"
 
 namespace bl
 {
@@ -35,7 +36,7 @@ const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
 
 /* How a job's work space is laid out; all matrices of a batch use the same in turn. */
 struct Layout {
-    size_t state, moves, panel, sums, reversed, blas, all;
+    size_t state, moves, panel, sums, reversed, inverse, blas, beside, all;
 };
 
 bool has_lu(const struct bl_job *job)
@@ -48,10 +49,10 @@ bool has_cholesky(const struct bl_job *job)
     return job->routine == BL_POTRF || job->routine == BL_POSV;
 }
 
-/* Fast arithmetic has been tried on a device in double precision only. */
+/* No order of operations is promised for an inverse. */
 bool is_fast(const struct bl_job *job)
 {
-    return job->arithmetic == BL_FAST && job->precision == BL_D;
+    return job->arithmetic == BL_FAST || job->routine == BL_POTRI;
 }
 
 /* Whether NaN and infinities need another order of operations, and can have it. */
@@ -69,13 +70,15 @@ bool has_sums(const struct bl_job *job)
 
 bool has_solve(const struct bl_job *job)
 {
-    return job->routine != BL_GETRF && job->routine != BL_POTRF;
+    return job->routine != BL_GETRF && job->routine != BL_POTRF &&
+           job->routine != BL_POTRI;
 }
 
 /* What the steps of a matrix tell each other. */
 struct State {
     int64_t info;
     int odd;
+    unsigned arrived;
 };
 
 Layout layout_of(const struct bl_job *job, const Card &card)
@@ -89,10 +92,14 @@ Layout layout_of(const struct bl_job *job, const Card &card)
     at.reversed = at.sums;
     if (has_sums(job))
         at.reversed += aligned(job->n * job->n * element[job->precision]);
-    at.blas = at.reversed;
+    at.inverse = at.reversed;
     if (has_solve(job)) /* 128 is the most that LARGE_BLOCK is */
-        at.blas += aligned(128 * job->nrhs * element[job->precision]);
-    at.all = at.blas + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
+        at.inverse += aligned(128 * job->nrhs * element[job->precision]);
+    at.blas = at.inverse;
+    if (job->routine == BL_POTRI)
+        at.blas += aligned((3 * job->n + 128) * 128 * element[job->precision]);
+    at.beside = at.blas + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
+    at.all = at.beside + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
     return at;
 }
 
@@ -124,8 +131,8 @@ struct Matrix {
     T *sums;
     T *b;
     int64_t ldb;
-    T *reversed;
-    void *blas_work;
+    T *reversed, *inverse;
+    void *blas_work, *beside_work; /* on the job's stream, and beside it */
     cudaError_t error;
 
     T *at(int64_t i, int64_t j) const
@@ -149,20 +156,51 @@ struct Matrix {
     }
 };
 
-/* m n k from which cuBLAS pays for its launch. */
-constexpr double BLAS_OPERATIONS = double(1 << 26);
+/* m n k from which cuBLAS is ahead of our own kernel, and the k. */
+constexpr double BLAS_OPERATIONS = double(1 << 30);
+constexpr int64_t BLAS_DEPTH = 128;
+constexpr int SQUARES = 10;
 
 template <class T>
-void update(Matrix<T> &x, const LargeUpdate<T> &u)
+void update(Matrix<T> &x, LargeUpdate<T> u)
 {
     if (x.error != cudaSuccess)
         return;
-    if constexpr (std::is_same<T, double>::value)
-        if (is_fast(x.job) && !u.unless &&
-            double(u.m) * double(u.n) * double(u.k) >= BLAS_OPERATIONS &&
-            large_blas_update(u, x.blas_work, x.stream))
-            return;
+    u.fused = is_fast(x.job);
+    if (is_fast(x.job) && !u.unless && u.k >= BLAS_DEPTH &&
+        double(u.m) * double(u.n) * double(u.k) >= BLAS_OPERATIONS &&
+        large_blas_update(u, x.blas_work, x.stream))
+        return;
     x.then(large_update(u, x.card, x.stream));
+}
+
+/* An update of a part. cuBLAS has good kernels for rectangles: what is left of the part
+ * are squares on its diagonal, all in one launch. */
+template <class T>
+void update_part(Matrix<T> &x, LargeUpdate<T> u)
+{
+    constexpr int64_t SQUARE = int64_t(1) << SQUARES;
+    const bool lower = u.part == LOWER_PART;
+    const int64_t length = lower ? u.m : u.n, width = lower ? u.n : u.m;
+    if (!is_fast(x.job) || u.k < BLAS_DEPTH || length < 2 * SQUARE) {
+        update(x, u);
+        return;
+    }
+    for (int64_t i = 0, next = SQUARE; i < width && next < length;
+         i = next, next += SQUARE) {
+        LargeUpdate<T> piece = u;
+        piece.part = WHOLE;
+        (lower ? piece.n : piece.m) = least(SQUARE, width - i);
+        (lower ? piece.m : piece.n) = length - next;
+        const int64_t row = lower ? next : i, column = lower ? i : next;
+        piece.a += u.of_a == PLAIN ? row : row * u.lda;
+        piece.b += u.of_b == PLAIN ? column * u.ldb : column;
+        piece.c += row + column * u.ldc;
+        update(x, piece);
+    }
+    u.squares = SQUARES;
+    (lower ? u.m : u.n) = least(length, (width + SQUARE - 1) / SQUARE * SQUARE);
+    update(x, u);
 }
 
 template <class T>
@@ -184,36 +222,41 @@ LargeStep<T> step_of(const Matrix<T> &x, int64_t j, int64_t w)
             0,          0,           0};
 }
 
+struct Range {
+    int64_t from, to;
+};
+
 /* The block of columns from j to `next` has been factored: interchanges in the columns
- * from `left` to j and from `next` to `right`; of the latter also the rows of U and the
- * update of all rows below. A block that is too wide for one step takes several, after
- * each of which the rows of the following one are updated. */
+ * `left` of it and `right` of it; of the latter also the rows of U and the update of all
+ * rows below. A block that is too wide for one step takes several, after each of which
+ * the rows of the following one are updated. */
 template <class T>
-void apply_block(Matrix<T> &x, int64_t j, int64_t next, int64_t left, int64_t right)
+void apply_block(Matrix<T> &x, int64_t j, int64_t next, Range left, Range right)
 {
+    const int64_t first = right.from, columns = right.to - first;
     for (int64_t i = j, w; i < next; i += w) {
         w = least(LARGE_BLOCK<T>, next - i);
         LargeStep<T> step = step_of(x, i, w);
-        step.left = left;
-        step.left_end = j;
-        step.right = next;
-        step.right_end = right;
+        step.left = left.from;
+        step.left_end = left.to;
+        step.right = first;
+        step.right_end = right.to;
         step.odd = &x.state->odd;
         if (i > j)
             step.l = nullptr;
         x.then(large_step(step, x.stream));
-        if (i == j || next == right)
+        if (i == j || columns == 0)
             continue;
-        update(x, LargeUpdate<T>{w, right - next, i - j, x.at(i, j), x.lda, x.at(j, next),
-                                 x.lda, x.at(i, next), x.lda, PLAIN, PLAIN, WHOLE});
+        update(x, LargeUpdate<T>{w, columns, i - j, x.at(i, j), x.lda, x.at(j, first),
+                                 x.lda, x.at(i, first), x.lda, PLAIN, PLAIN, WHOLE});
         x.then(large_triangle(LargeTriangle<T>{int(w), x.at(i, i), x.lda, PLAIN, false,
-                                               true, x.at(i, next), x.lda, right - next,
+                                               true, x.at(i, first), x.lda, columns,
                                                nullptr, nullptr},
                               x.stream));
     }
-    update(x, LargeUpdate<T>{x.m - next, right - next, next - j, x.at(next, j), x.lda,
-                             x.at(j, next), x.lda, x.at(next, next), x.lda, PLAIN, PLAIN,
-                             WHOLE});
+    update(x, LargeUpdate<T>{x.m - next, columns, next - j, x.at(next, j), x.lda,
+                             x.at(j, first), x.lda, x.at(next, first), x.lda, PLAIN,
+                             PLAIN, WHOLE});
 }
 
 /* The columns from j to `end`, at most LARGE_BLOCK, by panels. */
@@ -223,32 +266,84 @@ void factor_block(Matrix<T> &x, int64_t j, int64_t end)
     for (int64_t i = j, w; i < end; i += w) {
         w = least(large_panel_width(x.job->precision, x.m - i, x.card), end - i);
         factor_panel(x, i, int(w));
-        apply_block(x, i, i + w, j, end);
+        apply_block(x, i, i + w, {j, i}, {i + w, end});
     }
 }
 
-/* cuBLAS is at its best only where the inner dimension is several hundred. */
+/* An outer block is as wide as the update needs; cuBLAS is at its best only where the
+ * inner dimension is several hundred. */
 template <class T>
 int64_t outer_block(const Matrix<T> &x)
 {
+    const int64_t order = least(x.m, x.n);
     if (!is_fast(x.job))
         return LARGE_BLOCK<T>;
-    return least(x.m, x.n) > 6144 ? 512 : 256;
+    if (has_cholesky(x.job))
+        return order > 6144 ? 512 : 256;
+    return order > 12288 ? 512 : order > 8192 ? 256 : 128;
 }
 
+template <class T>
+void factor_outer(Matrix<T> &x, int64_t j, int64_t end)
+{
+    for (int64_t i = j; i < end; i += LARGE_BLOCK<T>) {
+        const int64_t next = least(i + LARGE_BLOCK<T>, end);
+        factor_block(x, i, next);
+        if (end - j > LARGE_BLOCK<T>)
+            apply_block(x, i, next, {j, i}, {next, end});
+    }
+}
+
+/* What `chain` enqueues, on another stream if that is `worth` while, and `rest`. */
+template <class T, class Chain, class Rest>
+void factor_beside(Matrix<T> &x, bool worth, const Chain &chain, const Rest &rest)
+{
+    LargeSide *side = worth ? LargeSide::borrow(x.stream) : nullptr;
+    if (!side) {
+        chain(x);
+        if (worth)
+            rest(x);
+        return;
+    }
+    Matrix<T> beside = x;
+    beside.stream = side->stream();
+    beside.blas_work = x.beside_work;
+    x.then(side->fork());
+    chain(beside);
+    rest(x);
+    x.then(beside.error);
+    x.then(side->join());
+    side->give_back();
+}
+
+/* The next outer block takes its products first and is then factored beside the update of
+ * all others. */
 template <class T>
 void factor_lu(Matrix<T> &x)
 {
     const int64_t order = least(x.m, x.n), outer = outer_block(x);
-    for (int64_t j = 0; j < order; j += outer) {
-        const int64_t end = least(j + outer, order);
-        for (int64_t i = j; i < end; i += LARGE_BLOCK<T>) {
-            const int64_t next = least(i + LARGE_BLOCK<T>, end);
-            factor_block(x, i, next);
-            if (end - j > LARGE_BLOCK<T>)
-                apply_block(x, i, next, j, end);
+    factor_outer(x, 0, least(outer, order));
+    for (int64_t j = 0, next, end; j < order; j = next) {
+        next = least(j + outer, order);
+        end = least(next + outer, order);
+        LargeSide *side = next < end && end < x.n ? LargeSide::borrow(x.stream) : nullptr;
+        if (next < end)
+            apply_block(x, j, next, {0, 0}, {next, end});
+        Matrix<T> beside = x;
+        if (side) {
+            beside.stream = side->stream();
+            beside.blas_work = x.beside_work;
+            x.then(side->fork());
         }
-        apply_block(x, j, end, 0, x.n); /* its own columns have had theirs */
+        factor_outer(beside, next, end);
+        if (!side)
+            x.then(beside.error);
+        apply_block(x, j, next, {0, j}, {end, x.n});
+        if (side) {
+            x.then(beside.error);
+            x.then(side->join());
+            side->give_back();
+        }
     }
 }
 
@@ -270,33 +365,52 @@ void update_triangle(Matrix<T> &x, int64_t j, int64_t w, int64_t first, int64_t 
     T *to = has_sums(x.job) ? x.sums + first + first * x.n : x.at(first, first);
     const int64_t ld = has_sums(x.job) ? x.n : x.lda;
     if (upper)
-        update(x, LargeUpdate<T>{columns, rows, w, v, x.lda, v, x.lda, to, ld, TURNED,
-                                 PLAIN, UPPER_PART});
+        update_part(x, LargeUpdate<T>{columns, rows, w, v, x.lda, v, x.lda, to, ld,
+                                      TURNED, PLAIN, UPPER_PART});
     else
-        update(x, LargeUpdate<T>{rows, columns, w, v, x.lda, v, x.lda, to, ld, PLAIN,
-                                 TURNED, LOWER_PART});
+        update_part(x, LargeUpdate<T>{rows, columns, w, v, x.lda, v, x.lda, to, ld, PLAIN,
+                                      TURNED, LOWER_PART});
+}
+
+/* The columns of v from j to `end`, which have had the products of all before. For fast
+ * arithmetic by halves, so that most products come in updates with many at a time. */
+template <class T>
+void factor_triangle(Matrix<T> &x, int64_t j, int64_t end)
+{
+    const bool upper = x.job->uplo == 'U';
+    const int64_t blocks = (end - j + CHOLESKY_BLOCK - 1) / CHOLESKY_BLOCK;
+    if (is_fast(x.job) && blocks > 1) {
+        const int64_t middle = j + blocks / 2 * CHOLESKY_BLOCK;
+        factor_triangle(x, j, middle);
+        update_triangle(x, j, middle - j, middle, end);
+        factor_triangle(x, middle, end);
+        return;
+    }
+    for (int64_t i = j, w; i < end; i += w) {
+        w = least(CHOLESKY_BLOCK, end - i);
+        x.then(large_diagonal(
+            LargeDiagonal<T>{upper, int(w), x.at(i, i), x.lda,
+                             has_sums(x.job) && i > 0 ? x.sums + i + i * x.n : nullptr,
+                             x.n, x.n - i - w, &x.state->info, i, &x.state->arrived},
+            x.card, x.stream));
+        if (i + w < end)
+            update_triangle(x, i, w, i + w, end);
+    }
 }
 
 template <class T>
 void factor_cholesky(Matrix<T> &x)
 {
-    const int64_t outer = outer_block(x);
-    const bool upper = x.job->uplo == 'U', sums = has_sums(x.job);
-    if (sums)
+    const int64_t outer = is_fast(x.job) ? outer_block(x) : x.n;
+    if (has_sums(x.job))
         x.then(cudaMemsetAsync(x.sums, 0, x.n * x.n * sizeof(T), x.stream));
-    for (int64_t j = 0; j < x.n; j += outer) {
-        const int64_t end = least(j + outer, x.n);
-        for (int64_t i = j, w; i < end; i += w) {
-            w = least(CHOLESKY_BLOCK, end - i);
-            x.then(large_diagonal(
-                LargeDiagonal<T>{upper, int(w), x.at(i, i), x.lda,
-                                 sums && i > 0 ? x.sums + i + i * x.n : nullptr, x.n,
-                                 x.n - i - w, &x.state->info, i},
-                x.stream));
-            if (i + w < end)
-                update_triangle(x, i, w, i + w, end);
-        }
-        update_triangle(x, j, end - j, end, x.n);
+    factor_triangle(x, 0, least(outer, x.n));
+    for (int64_t j = 0, next = outer, end; next < x.n; j = next, next = end) {
+        end = least(next + outer, x.n);
+        update_triangle(x, j, outer, next, end);
+        factor_beside(
+            x, end < x.n, [&](Matrix<T> &other) { factor_triangle(other, next, end); },
+            [&](Matrix<T> &rest) { update_triangle(rest, j, outer, end, x.n); });
     }
 }
 
@@ -307,11 +421,12 @@ void update_sides(Matrix<T> &x, Placing placing, bool upwards, int64_t j, int64_
 {
     const int64_t to = upwards ? 0 : j + w, end = upwards ? j : x.n;
     LargeUpdate<T> u = {
-        end - to,      x.job->nrhs, w,     placing == PLAIN ? x.at(to, j) : x.at(j, to),
-        x.lda,         x.b + j,     x.ldb, x.b + to,
-        x.ldb,         placing,     PLAIN, WHOLE,
-        &x.state->info};
-    if (upwards && placing == PLAIN) { /* the last column's product comes first */
+        end - to,  x.job->nrhs, w,     placing == PLAIN ? x.at(to, j) : x.at(j, to),
+        x.lda,     x.b + j,     x.ldb, x.b + to,
+        x.ldb,     placing,     PLAIN, WHOLE,
+        x.unless()};
+    if (upwards && placing == PLAIN &&
+        !is_fast(x.job)) { /* the last column's product comes first */
         u.a = x.at(to, j + w - 1);
         u.lda = -x.lda;
         u.b = x.reversed;
@@ -367,6 +482,44 @@ void solve(Matrix<T> &x)
     }
 }
 
+/* A = L L' becomes A^-1 = W' W with W = L^-1, and likewise for 'U', a block of rows of W
+ * after the other: the block's rows of L, which have had the products of all rows of W
+ * before, are solved for with its triangle and become the rows; what is below the block
+ * loses its product with them, and what is above it, where the inverse is, gets that of
+ * the rows with themselves. */
+template <class T>
+void invert(Matrix<T> &x)
+{
+    constexpr int64_t BLOCK = LARGE_BLOCK<T>;
+    const bool upper = x.job->uplo == 'U';
+    T *rows = x.inverse, *minus = rows + x.n * BLOCK, *beside = minus + x.n * BLOCK,
+      *triangle = beside + x.n * BLOCK;
+    x.then(large_find_zero(x.a, x.lda, x.n, &x.state->info, x.stream));
+    for (int64_t j = 0, w; j < x.n; j += w) {
+        w = least(BLOCK, x.n - j);
+        const int64_t next = j + w, rest = x.n - next;
+        const LargeInverse<T> s = {upper, int(w), x.n,      j,      x.a,           x.lda,
+                                   rows,  minus,  triangle, beside, &x.state->info};
+        x.then(large_take_out(s, x.stream));
+        x.then(
+            large_triangle(LargeTriangle<T>{int(w), triangle, BLOCK, PLAIN, false, false,
+                                            rows, BLOCK, next, nullptr, &x.state->info},
+                           x.stream));
+        x.then(large_negate(s, x.stream));
+        if (upper)
+            update(x, LargeUpdate<T>{next, rest, w, rows, BLOCK, beside, BLOCK,
+                                     x.at(0, next), x.lda, TURNED, PLAIN, WHOLE});
+        else
+            update(x, LargeUpdate<T>{rest, next, w, beside, x.n, rows, BLOCK,
+                                     x.at(next, 0), x.lda, PLAIN, PLAIN, WHOLE});
+        update_part(x,
+                    LargeUpdate<T>{next, next, w, minus, BLOCK, rows, BLOCK, x.a, x.lda,
+                                   TURNED, PLAIN, upper ? UPPER_PART : LOWER_PART});
+    }
+    if (Traits<T>::complex)
+        x.then(large_make_real(x.a, x.lda, x.n, &x.state->info, x.stream));
+}
+
 template <class T>
 cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
 {
@@ -389,7 +542,9 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
                        (T *)job->b.p + i * job->b.stride,
                        job->b.ld,
                        (T *)(work + at.reversed),
+                       (T *)(work + at.inverse),
                        work + at.blas,
+                       work + at.beside,
                        cudaSuccess};
         char *info = (char *)job->info.p + i * job->info.stride * job->int_size;
         x.then(cudaMemsetAsync(x.state, 0, sizeof(State), stream));
@@ -399,6 +554,8 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
             factor_cholesky(x);
         if (has_solve(job))
             solve(x);
+        if (job->routine == BL_POTRI)
+            invert(x);
         write_info<<<1, 1, 0, stream>>>(x.state, hands_back(job), info, job->int_size);
         x.then(cudaGetLastError());
         error = x.error;
@@ -406,8 +563,14 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
     return error;
 }
 
-/* Of shared memory, for the block on the diagonal of a complex Cholesky factorisation. */
-constexpr size_t SHARED_NEEDED = 72 * 1024;
+bool fits(const struct bl_job *job, const Card &card)
+{
+    static const size_t needed[BL_PRECISIONS] = {
+        large_diagonal_memory<float>(), large_diagonal_memory<double>(),
+        large_diagonal_memory<Complex<float>>(),
+        large_diagonal_memory<Complex<double>>()};
+    return needed[job->precision] <= card.shared_bytes;
+}
 
 bool takes(const struct bl_job *job, const Card &card)
 {
@@ -421,11 +584,14 @@ bool takes(const struct bl_job *job, const Card &card)
         return job->trans == 'N' && job->nrhs > 0;
     case BL_GESV:
         return job->nrhs > 0;
+    case BL_POTRI:
+        return true;
     case BL_POTRF:
-        return card.shared_bytes >= SHARED_NEEDED;
+        return fits(job, card);
     case BL_POTRS:
     case BL_POSV: /* and so is that of 'L' */
-        return card.shared_bytes >= SHARED_NEEDED && job->nrhs > 0 && job->uplo == 'U';
+        return fits(job, card) && job->nrhs > 0 &&
+               (job->uplo == 'U' || job->arithmetic == BL_FAST);
     default:
         return false;
     }

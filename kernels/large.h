@@ -9,6 +9,7 @@
 #define BL_LARGE_H
 
 #include "family.h"
+#include "large_diagonal.h"
 #include "scalar.cuh"
 
 namespace bl
@@ -33,6 +34,9 @@ struct LargeUpdate {
     Placing of_a, of_b;
     Part part;
     const int64_t *unless = nullptr; /* nothing is done where that is not 0 */
+    bool fused = false;              /* fast arithmetic */
+    int squares = 0; /* not 0: of a part only the squares of order 2^squares on the
+                      * diagonal */
 };
 
 template <class T>
@@ -82,26 +86,13 @@ struct LargeTriangle {
 template <class T>
 cudaError_t large_triangle(const LargeTriangle<T> &s, cudaStream_t stream);
 
-/* A block of n <= 64 columns of a Cholesky factorisation from its diagonal on, and the
- * `beside` rows below it or, where `upper`, columns to the right of it. To these are
- * added first what lies at the same places from `sums` on, if it is not NULL. The first
- * minor that is not positive, counted from `base` + 1, goes to `info` where that is still
- * 0. */
+/* Of shared memory, which not every card has. */
 template <class T>
-struct LargeDiagonal {
-    bool upper;
-    int n;
-    T *a;
-    int64_t lda;
-    const T *sums;
-    int64_t ld_sums;
-    int64_t beside;
-    int64_t *info;
-    int64_t base;
-};
+size_t large_diagonal_memory();
 
 template <class T>
-cudaError_t large_diagonal(const LargeDiagonal<T> &d, cudaStream_t stream);
+cudaError_t large_diagonal(const LargeDiagonal<T> &d, const Card &card,
+                           cudaStream_t stream);
 
 } // namespace bl
 #endif

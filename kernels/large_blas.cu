@@ -17,13 +17,34 @@ namespace
 
 using Handle = void *;
 enum { OP_N, OP_T, OP_C };            /* cublasOperation_t */
-enum { FILL_LOWER, FILL_UPPER };      /* cublasFillMode_t */
 constexpr int MOST = int(0x7fffffff); /* cuBLAS counts in int */
 
-using Gemm = int (*)(Handle, int, int, int, int, int, const double *, const double *, int,
-                     const double *, int, const double *, double *, int);
-using Syrk = int (*)(Handle, int, int, int, int, const double *, const double *, int,
-                     const double *, double *, int);
+template <class T>
+using Gemm = int (*)(Handle, int, int, int, int, int, const T *, const T *, int,
+                     const T *, int, const T *, T *, int);
+
+template <class T>
+const char *gemm_name();
+template <>
+const char *gemm_name<float>()
+{
+    return "cublasSgemm_v2";
+}
+template <>
+const char *gemm_name<double>()
+{
+    return "cublasDgemm_v2";
+}
+template <>
+const char *gemm_name<Complex<float>>()
+{
+    return "cublasCgemm_v2";
+}
+template <>
+const char *gemm_name<Complex<double>>()
+{
+    return "cublasZgemm_v2";
+}
 
 /* The library and the handles that nobody uses at the moment. Never closed: a handle may
  * have work in flight when the process ends. */
@@ -86,30 +107,34 @@ class Library
 
 } // namespace
 
-bool large_blas_update(const LargeUpdate<double> &u, void *work, cudaStream_t stream)
+template <class T>
+bool large_blas_update(const LargeUpdate<T> &u, void *work, cudaStream_t stream)
 {
-    static const Gemm gemm = Library::get().find<Gemm>("cublasDgemm_v2");
-    static const Syrk syrk = Library::get().find<Syrk>("cublasDsyrk_v2");
-    const bool square = u.part != WHOLE && u.m == u.n && u.a == u.b && u.lda == u.ldb;
+    static const Gemm<T> gemm = Library::get().find<Gemm<T>>(gemm_name<T>());
     const int64_t sizes[] = {u.m, u.n, u.k, u.lda, u.ldb, u.ldc};
     for (int64_t size : sizes)
         if (size > MOST || size < 1)
             return false;
-    if (!gemm || !syrk || (u.part != WHOLE && !square))
+    if (!gemm || u.part != WHOLE)
         return false;
     Handle handle = Library::get().borrow(stream, work);
     if (!handle)
         return false;
-    const double minus = -1, plus = 1;
-    const int op_a = u.of_a == TURNED ? OP_T : OP_N,
-              op_b = u.of_b == TURNED ? OP_T : OP_N;
+    constexpr int TURN = Traits<T>::complex ? OP_C : OP_T;
+    const Real<T> minus[2] = {-1, 0}, plus[2] = {1, 0};
     const int failed =
-        square ? syrk(handle, u.part == UPPER_PART ? FILL_UPPER : FILL_LOWER, op_a,
-                      int(u.n), int(u.k), &minus, u.a, int(u.lda), &plus, u.c, int(u.ldc))
-               : gemm(handle, op_a, op_b, int(u.m), int(u.n), int(u.k), &minus, u.a,
-                      int(u.lda), u.b, int(u.ldb), &plus, u.c, int(u.ldc));
+        gemm(handle, u.of_a == TURNED ? TURN : OP_N, u.of_b == TURNED ? TURN : OP_N,
+             int(u.m), int(u.n), int(u.k), (const T *)minus, u.a, int(u.lda), u.b,
+             int(u.ldb), (const T *)plus, u.c, int(u.ldc));
     Library::get().give_back(handle);
     return !failed;
 }
+
+#define BL_INSTANCE(T)                                                                   \
+    template bool large_blas_update(const LargeUpdate<T> &, void *, cudaStream_t);
+BL_INSTANCE(float)
+BL_INSTANCE(double)
+BL_INSTANCE(Complex<float>)
+BL_INSTANCE(Complex<double>)
 
 } // namespace bl

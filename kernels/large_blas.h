@@ -15,8 +15,10 @@ namespace bl
 /* Device memory that an update by cuBLAS works in. */
 constexpr size_t LARGE_BLAS_BYTES = size_t(32) << 20;
 
-/* True: the update is enqueued. `unless` is not looked at. */
-bool large_blas_update(const LargeUpdate<double> &u, void *work, cudaStream_t stream);
+/* True: the update is enqueued. `unless` is not looked at; nothing is done of a triangle.
+ */
+template <class T>
+bool large_blas_update(const LargeUpdate<T> &u, void *work, cudaStream_t stream);
 
 } // namespace bl
 #endif

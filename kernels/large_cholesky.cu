@@ -1,7 +1,8 @@
-/* Launches of the steps of a large Cholesky factorisation.
+/* The step of a large Cholesky factorisation beside the update: kernel and launch.
  *
  * Called by large.cu through large.h.
  */
+#include "large.h"
 #include "large_cholesky.cuh"
 
 namespace bl
@@ -10,37 +11,88 @@ namespace bl
 namespace
 {
 
+/* A block owns ROWS of the rows beside, and more where there are many; who does what in
+ * it, and what is in shared memory, is in large_cholesky.cuh. The last block to have
+ * fetched the diagonal block writes it back. */
 template <class T, bool UPPER>
-cudaError_t factor_and_solve(LargeDiagonal<T> d, cudaStream_t stream)
+__global__ void __launch_bounds__(CholeskyPanel<T, UPPER>::THREADS, 2)
+    factor_panel(const __grid_constant__ LargeDiagonal<T> d)
 {
-    constexpr int MEMORY = NB * (NB + 1) * sizeof(T);
-    const void *solve = (const void *)solve_beside<T, UPPER>;
-    void *parameters[] = {&d};
-    cudaError_t error = cudaLaunchKernel((const void *)factor_diagonal<T, UPPER>, dim3(1),
-                                         dim3(DIAGONAL_THREADS), parameters, 0, stream);
-    if (error != cudaSuccess || d.beside == 0)
-        return error;
-    if (MEMORY > 48 * 1024)
-        error = cudaFuncSetAttribute(solve, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     MEMORY);
+    using Panel = CholeskyPanel<T, UPPER>;
+    extern __shared__ __align__(16) char memory[];
+    typename Panel::Memory &m = *(typename Panel::Memory *)memory;
+    const int thread = threadIdx.x;
+    const int64_t first = int64_t(blockIdx.x) * Panel::ROWS;
+    const bool failed = *d.info != 0;
+    if (d.n < NB) {
+        Panel::place_rows(m, d.n, thread);
+        __syncthreads();
+    }
+    Panel::fetch_all(m, d, first, thread);
+    if (failed)
+        return;
+    __syncthreads();
+    if (thread == Panel::THREADS - 1) { /* not the leader, who has no time */
+        m.writes = atomicAdd(d.arrived, 1) == gridDim.x - 1;
+        if (m.writes)
+            *d.arrived = 0;
+    }
+    __syncwarp();
+    Panel::factor(m, thread);
+    __syncthreads();
+    Panel::put_rows_back(m, d, first, thread);
+    if (m.writes)
+        Panel::put_block(m, d, thread);
+    if (thread == 0)
+        Panel::put_info(m, d);
+    const int64_t stride = int64_t(gridDim.x) * Panel::ROWS;
+    for (int64_t more = first + stride; more < d.beside; more += stride) {
+        __syncthreads();
+        Panel::fetch_rows(m, d, more, thread);
+        __syncthreads();
+        Panel::factor_more(m, thread);
+        __syncthreads();
+        Panel::put_rows_back(m, d, more, thread);
+    }
+}
+
+template <class T, bool UPPER>
+cudaError_t launch(LargeDiagonal<T> d, const Card &card, cudaStream_t stream)
+{
+    using Panel = CholeskyPanel<T, UPPER>;
+    constexpr int MEMORY = int(sizeof(typename Panel::Memory));
+    const void *kernel = (const void *)factor_panel<T, UPPER>;
+    cudaError_t error =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MEMORY);
     if (error != cudaSuccess)
         return error;
-    const int64_t blocks = (d.beside + BESIDE_ROWS - 1) / BESIDE_ROWS;
-    return cudaLaunchKernel(solve, dim3(unsigned(blocks)), dim3(BESIDE_THREADS),
+    void *parameters[] = {&d};
+    const int64_t shares = (d.beside + Panel::ROWS - 1) / Panel::ROWS;
+    const int64_t most = 2 * card.processors; /* as many as are there at once */
+    const int64_t blocks = shares > most ? most : shares > 0 ? shares : 1;
+    return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(Panel::THREADS),
                             parameters, MEMORY, stream);
 }
 
 } // namespace
 
 template <class T>
-cudaError_t large_diagonal(const LargeDiagonal<T> &d, cudaStream_t stream)
+size_t large_diagonal_memory()
 {
-    return d.upper ? factor_and_solve<T, true>(d, stream)
-                   : factor_and_solve<T, false>(d, stream);
+    return sizeof(typename CholeskyPanel<T, true>::Memory);
+}
+
+template <class T>
+cudaError_t large_diagonal(const LargeDiagonal<T> &d, const Card &card,
+                           cudaStream_t stream)
+{
+    return d.upper ? launch<T, true>(d, card, stream) : launch<T, false>(d, card, stream);
 }
 
 #define BL_INSTANCE(T)                                                                   \
-    template cudaError_t large_diagonal(const LargeDiagonal<T> &, cudaStream_t);
+    template size_t large_diagonal_memory<T>();                                          \
+    template cudaError_t large_diagonal(const LargeDiagonal<T> &, const Card &,          \
+                                        cudaStream_t);
 BL_INSTANCE(float)
 BL_INSTANCE(double)
 BL_INSTANCE(Complex<float>)

@@ -1,290 +1,716 @@
-/* The two steps of a large Cholesky factorisation beside the update: a block on the
- * diagonal, and what lies below it or, for 'U', to its right.
+/* A block of 64 columns of a large Cholesky factorisation: its diagonal block, and what
+ * lies below it or, for 'U', to its right.
  *
- * Instantiated by large_cholesky.cu. Both triangles are the same numbers v(i, k), i >= k:
- * l(i, k), or u(k, i), of which v(j, k)' v(i, k) is subtracted from v(i, j). They differ
- * in the order: 'L' subtracts one product after another; 'U' adds up the products of all
- * earlier blocks of 64 first, which the caller has done in `sums` (negative), and within
- * the block those of the left halves of netlib's recursion. Only the part of the triangle
- * itself is read and written.
+ * Called by the kernel of large_cholesky.cu and by test/host_large_cholesky.cc, where
+ * threads are fibers. Both triangles are the same numbers v(i, k), i >= k: l(i, k), or
+ * u(k, i), of which v(j, k)' v(i, k) is subtracted from v(i, j). They differ in the
+ * order: 'L' subtracts one product after another; 'U' adds up the products of all earlier
+ * blocks of 64 first, which the caller has done in `sums` (negative), and within the
+ * block those of the left halves of netlib's recursion. Only the part of the triangle
+ * itself is read and written. Netlib's bits depend on the order of every operation.
+ *
+ * The chain of 64 pivots is all that a step waits for, so every thread block goes through
+ * it for itself rather than wait for another, and solves for ROWS of the rows beside. The
+ * first warp, the leader, finishes a leaf of few columns at a time: all lanes factor the
+ * leaf's triangle, each solves for two rows, and gives the next leaf's columns the
+ * products with this one. Three helpers give them to the columns from there on, which the
+ * leader needs a leaf later. The other four warps solve for the rows beside, strip by
+ * strip of columns, as the leader publishes them.
  */
 #ifndef BL_LARGE_CHOLESKY_CUH
 #define BL_LARGE_CHOLESKY_CUH
 
-#include "large_fetch.cuh"
-#include "problem.cuh"
+#include "blas.cuh"
+#include "large_diagonal.h"
+#include "tiny_pieces.cuh"
 
 namespace bl
 {
 
 template <class T>
-__device__ __forceinline__ const T &element(bool upper, const T *a, int64_t lda,
-                                            int64_t i, int64_t k)
+BL_HD T *element(bool upper, T *a, int64_t lda, int64_t i, int64_t k)
 {
-    return upper ? a[k + i * lda] : a[i + k * lda];
+    return upper ? a + k + i * lda : a + i + k * lda;
 }
 
-/* v(j, k)' v(i, k) */
-template <class T>
-__device__ __forceinline__ T square_product(T j, T i)
+/* Zero, or in the range of quick_quotient(). On the device by the exponent: comparisons
+ * of numbers would take the arithmetic's time. */
+BL_HD bool is_plain(float x)
 {
-    return mul(conj(j), i);
+    const float size = fabsf(x);
+    return (x == 0) | ((size >= Quick<float>::LEAST) & (size <= Quick<float>::MOST));
 }
 
-/* Of xPOTRF2's recursion on n columns: the end of the smallest node that holds both k and
- * j > k. */
-__device__ __forceinline__ int end_of_node(int n, int k, int j)
+BL_HD bool is_plain(double x)
 {
-    int first = 0, columns = n;
-    for (;;) {
-        const int left = columns / 2, split = first + left;
-        if (j < split) {
-            columns = left;
-        } else if (k >= split) {
-            first = split;
-            columns -= left;
-        } else {
-            return first + columns;
-        }
-    }
+#ifdef __CUDA_ARCH__
+    const unsigned high = unsigned(__double2hiint(x)) & 0x7fffffffu;
+    return (high - ((1023u - 400u) << 20) < (800u << 20)) |
+           ((high | unsigned(__double2loint(x))) == 0);
+#else
+    const double size = fabs(x);
+    return (x == 0) | ((size >= Quick<double>::LEAST) & (size <= Quick<double>::MOST));
+#endif
 }
 
-/* x divided by conj(length), a positive real number, as netlib divides by complex ones.
- */
+/* x over a positive real number as netlib divides by the conjugate of a complex one, and
+ * whether the quotient could be had by its reciprocal. */
 template <class R>
-__device__ __forceinline__ R over(R x, R length)
+BL_HD R over(R x, R length, R inverse, bool &fine)
 {
-    return div(x, length);
+    fine &= is_plain(x);
+    return quick_quotient(x, length, inverse);
 }
 
 template <class R>
-__device__ __forceinline__ Complex<R> over(Complex<R> x, R length)
+BL_HD Complex<R> over(Complex<R> x, R length, R inverse, bool &fine)
 {
     const R ratio = R(-0.0);
-    return {div(add(x.re, mul(x.im, ratio)), length),
-            div(sub(x.im, mul(x.re, ratio)), length)};
+    return {over(add(x.re, mul(x.im, ratio)), length, inverse, fine),
+            over(sub(x.im, mul(x.re, ratio)), length, inverse, fine)};
 }
 
-constexpr int DIAGONAL_THREADS = 256;
-
-/* Barriers of the block of factor_diagonal: two that alternate between columns, and one
- * for each group of threads alone. */
-constexpr int GROUP_BARRIER = 3;
-
-__device__ __forceinline__ void arrive_at(int barrier)
+/* Any numbers. */
+template <class R>
+BL_HD R over(R x, R length)
 {
-    asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(DIAGONAL_THREADS) : "memory");
+    return careful_quotient(x, length);
 }
 
-__device__ __forceinline__ void meet_at(int barrier, int threads)
+template <class R>
+BL_HD Complex<R> over(Complex<R> x, R length)
 {
-    asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+    const R ratio = R(-0.0);
+    return {over(add(x.re, mul(x.im, ratio)), length),
+            over(sub(x.im, mul(x.re, ratio)), length)};
 }
 
-/* One block, four groups of 64 threads. Thread t of a group owns row t of v and every
- * fourth of its columns, the group's. Finishing a column, with its root and division, is
- * one chain through all columns, so a group finishes its next column before it updates
- * the others, and the other groups update while it does. Shared memory: the last finished
- * columns; the diagonal, where column k - 1 is still to be taken into account when it is
- * the turn of column k; where nodes end. */
 template <class T, bool UPPER>
-__global__ void __launch_bounds__(DIAGONAL_THREADS)
-    factor_diagonal(const LargeDiagonal<T> d)
-{
-    constexpr int GROUPS = DIAGONAL_THREADS / NB, HELD = NB / GROUPS, KEPT = 4;
-    struct Diagonal {
-        Real<T> value, sum;
-    };
-    __shared__ T finished[KEPT][NB];
-    __shared__ Diagonal diagonal[NB];
-    __shared__ unsigned char node_end[UPPER ? NB : 1][NB];
-    __shared__ int bad; /* first column whose pivot is not positive */
-    const int i = threadIdx.x % NB, group = threadIdx.x / NB, n = d.n;
-    const T zero = from_real<T>(0);
+struct CholeskyPanel {
+    using R = Real<T>;
+    static constexpr int LEAF = Traits<T>::complex ? 2 : 4, LEAVES = NB / LEAF;
+    static constexpr int HELPERS = 3 * 32;               /* threads */
+    static constexpr int STRIP = 8, STRIPS = NB / STRIP; /* columns for the rows beside */
+    static constexpr int SHARE = 4;                      /* lanes that share such a row */
+    static constexpr int SOLVERS = 4 * 32, ROWS = SOLVERS / SHARE;
+    static constexpr int EACH = STRIP / SHARE; /* columns of a strip that a lane has */
+    static constexpr int THREADS = 32 + HELPERS + SOLVERS;
+    static constexpr int PITCH = NB + 16 / int(sizeof(T));
+    static constexpr int NONE = NB; /* no pivot has failed */
 
-    T x[HELD], sum[UPPER ? HELD : 1];
-    BL_UNROLL
-    for (int q = 0; q < HELD; q++) {
-        const int j = GROUPS * q + group;
-        const bool mine = j <= i && i < n;
-        x[q] = mine ? element(UPPER, d.a, d.lda, i, j) : zero;
-        if constexpr (UPPER) {
-            sum[q] = zero;
-            if (d.sums && mine)
-                x[q] = add(x[q], element(UPPER, d.sums, d.ld_sums, i, j));
-        }
-        if (mine && i == j)
-            diagonal[i] = {real(x[q]), 0};
+    /* Of the diagonal block v(i, k), i >= k, is at k PITCH + i, and for 'U' the sum that
+     * has not been added to it yet at i PITCH + k; that of the diagonal at k PITCH + NB,
+     * which is otherwise free. Rows beside lie one after the other. */
+    struct Memory {
+        alignas(16) T block[NB * PITCH];
+        alignas(16) T rows[ROWS * PITCH];
+        R length[NB],
+            inverse[NB]; /* of the diagonal; 0 in 'U': only a division will do */
+        int row_of[NB];  /* where n < NB: at a position of the block; -1: none */
+        int bad;         /* the first pivot that is not positive */
+        bool writes;     /* this block writes the diagonal block back */
+    };
+
+    /* Barriers: the leader has published a leaf, the helpers have done with one, both by
+     * turns; the leader has published a strip. */
+    enum { PUBLISHED = 1, UPDATED = 3, STRIP_DONE = 8 };
+
+    static BL_HD void meet_warp()
+    {
+#ifdef __CUDACC__
+        __syncwarp();
+#else
+        host_warp::meet();
+#endif
     }
-    if constexpr (UPPER)
-        for (int e = threadIdx.x; e < NB * NB; e += DIAGONAL_THREADS) {
-            const int k = e / NB, j = e % NB;
-            if (k < j && j < n) {
-                const int size = 64 >> (__clz(k ^ j) - 26);
-                node_end[k][j] = (unsigned char)(n == NB ? (k / size + 1) * size
-                                                         : end_of_node(n, k, j));
+
+    static BL_HD void meet_block()
+    {
+#ifdef __CUDACC__
+        __syncthreads();
+#else
+        host_warp::meet_at(0, THREADS);
+#endif
+    }
+
+    static BL_HD void arrive_at(int barrier, int threads)
+    {
+#ifdef __CUDACC__
+        asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+#else
+        host_warp::arrive_at(barrier, threads);
+#endif
+    }
+
+    static BL_HD void meet_at(int barrier, int threads)
+    {
+#ifdef __CUDACC__
+        asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+#else
+        host_warp::meet_at(barrier, threads);
+#endif
+    }
+
+    static BL_HD bool anywhere(bool yes)
+    {
+#ifdef __CUDACC__
+        return __any_sync(~0u, yes);
+#else
+        return host_warp::ballot(yes) != 0;
+#endif
+    }
+
+    /* v(j, k)' v(i, k) */
+    static BL_HD T product(T j, T i)
+    {
+        return mul(conj(j), i);
+    }
+
+    /* Is there a row at position p of 64, if the tree of halves of n <= 64 is to fit into
+     * that of 64? Halving the smaller number never leaves more. */
+    static BL_HD bool reached(int n, int p)
+    {
+        for (int size = NB; size > 1; size /= 2) {
+            const int half = size / 2, left = n / 2;
+            n = p >= half ? n - left : left;
+            p -= p >= half ? half : 0;
+        }
+        return n > 0;
+    }
+
+    /* Positions that no row is at behave as rows of the unit matrix. */
+    static BL_HD void place_rows(Memory &m, int n, int thread)
+    {
+        if (thread >= NB)
+            return;
+        int before = 0;
+        for (int p = 0; UPPER && p < thread; p++)
+            before += reached(n, p);
+        if (!UPPER)
+            m.row_of[thread] = thread < n ? thread : -1;
+        else
+            m.row_of[thread] = reached(n, thread) ? before : -1;
+    }
+
+    static BL_HD int row_at(const Memory &m, int n, int position)
+    {
+        return n == NB ? position : m.row_of[position];
+    }
+
+    /* The i-th row and k of the block, or of the rows beside, that a thread moves. */
+    struct Place {
+        int i, k;
+        BL_HD Place(int e, int rows)
+            : i(UPPER ? e / NB : e % rows), k(UPPER ? e % NB : e / rows)
+        {
+        }
+    };
+
+    static constexpr int COUNT = NB * NB / THREADS, BESIDE = ROWS * NB / THREADS;
+
+    /* What a thread moves of the block of 64 or of the rows beside, all loads under way
+     * at once. `there`: whether an element is. */
+    template <int N, class There>
+    static BL_HD void fetch_some(T (&x)[N], const LargeDiagonal<T> &d, int64_t first,
+                                 int rows, int thread, const There &there)
+    {
+        const Place at(thread, rows);
+        const int64_t step = UPPER ? THREADS / NB : THREADS / rows;
+        const T *p = element<const T>(UPPER, d.a, d.lda, first + at.i, at.k);
+        const T *sum = UPPER && d.sums ? element<const T>(UPPER, d.sums, d.ld_sums,
+                                                          first + at.i, at.k)
+                                       : nullptr;
+        BL_UNROLL
+        for (int q = 0; q < N; q++) {
+            x[q] = from_real<T>(0);
+            if (there(Place(q * THREADS + thread, rows)))
+                x[q] = p[q * step * d.lda];
+        }
+        if (UPPER && sum)
+            BL_UNROLL
+        for (int q = 0; q < N; q++)
+            if (there(Place(q * THREADS + thread, rows)))
+                x[q] = add(x[q], sum[q * step * d.ld_sums]);
+    }
+
+    static BL_HD void put_rows_there(Memory &m, const T (&y)[BESIDE], int thread)
+    {
+        BL_UNROLL
+        for (int q = 0; q < BESIDE; q++) {
+            const Place at(q * THREADS + thread, ROWS);
+            m.rows[at.i * PITCH + at.k] = y[q];
+        }
+    }
+
+    static BL_HD void fetch_rows(Memory &m, const LargeDiagonal<T> &d, int64_t first,
+                                 int thread)
+    {
+        T y[BESIDE];
+        fetch_some(y, d, d.n + first, ROWS, thread,
+                   [&](Place at) { return first + at.i < d.beside; });
+        put_rows_there(m, y, thread);
+    }
+
+    static BL_HD void fetch_all(Memory &m, const LargeDiagonal<T> &d, int64_t first,
+                                int thread)
+    {
+        T x[COUNT], y[BESIDE];
+        fetch_some(y, d, d.n + first, ROWS, thread,
+                   [&](Place at) { return first + at.i < d.beside; });
+        if (d.n == NB) {
+            fetch_some(x, d, 0, NB, thread, [](Place at) { return at.i >= at.k; });
+            BL_UNROLL
+            for (int q = 0; q < COUNT; q++) {
+                const Place at(q * THREADS + thread, NB);
+                m.block[at.k * PITCH + at.i] =
+                    at.i == at.k ? from_real<T>(real(x[q])) : x[q];
+            }
+        } else {
+            BL_ROLLED
+            for (int e = thread; e < NB * NB; e += THREADS) {
+                const Place at(e, NB);
+                const int i = m.row_of[at.i], k = m.row_of[at.k];
+                T z = from_real<T>(at.i == at.k ? 1 : 0);
+                if (at.i >= at.k && i >= 0 && k >= 0) {
+                    z = *element(UPPER, d.a, d.lda, i, k);
+                    if (UPPER && d.sums)
+                        z = add(z, *element<const T>(UPPER, d.sums, d.ld_sums, i, k));
+                }
+                m.block[at.k * PITCH + at.i] = at.i == at.k ? from_real<T>(real(z)) : z;
             }
         }
-    if (threadIdx.x == 0)
-        bad = n;
-    __syncthreads();
+        put_rows_there(m, y, thread);
+    }
 
-    /* Element (i, j) less the product from column k. */
-    auto take = [&](T &y, T &partial, int j, int k) {
-        const T *column = finished[k % KEPT];
-        const T product = square_product(column[j], column[i]);
-        if constexpr (UPPER) {
-            const int end = node_end[k][j];
-            if (i >= end) {
-                y = sub(y, product);
+    static BL_HD void put_rows_back(const Memory &m, const LargeDiagonal<T> &d,
+                                    int64_t first, int thread)
+    {
+        const Place mine(thread, ROWS);
+        const int64_t step = UPPER ? THREADS / NB : THREADS / ROWS;
+        T *to = element(UPPER, d.a, d.lda, d.n + first + mine.i, mine.k);
+        T x[BESIDE];
+        BL_UNROLL
+        for (int q = 0; q < BESIDE; q++) {
+            const Place at(q * THREADS + thread, ROWS);
+            x[q] = m.rows[at.i * PITCH + at.k];
+        }
+        BL_UNROLL
+        for (int q = 0; q < BESIDE; q++)
+            if (first + Place(q * THREADS + thread, ROWS).i < d.beside)
+                to[q * step * d.lda] = x[q];
+    }
+
+    static BL_HD void put_block(const Memory &m, const LargeDiagonal<T> &d, int thread)
+    {
+        BL_UNROLL_BY_FOUR
+        for (int e = thread; e < NB * NB; e += THREADS) {
+            const Place at(e, NB);
+            const int i = row_at(m, d.n, at.i), k = row_at(m, d.n, at.k);
+            if (at.i >= at.k && i >= 0 && k >= 0)
+                *element(UPPER, d.a, d.lda, i, k) = m.block[at.k * PITCH + at.i];
+        }
+    }
+
+    /* ---- leader ---- */
+
+    struct Leaf {
+        T d[LEAF][LEAF]; /* its triangle */
+        T y[2][LEAF];    /* its columns in rows `lane` and 32 + lane */
+        R length[LEAF], inverse[LEAF];
+    };
+
+    template <bool CAREFUL>
+    static BL_HD T scaled(T x, R length, R inverse, bool &fine)
+    {
+        if constexpr (!UPPER)
+            return mul(from_real<T>(inverse), x);
+        else if constexpr (CAREFUL)
+            return over(x, length);
+        else
+            return over(x, length, inverse, fine);
+    }
+
+    /* Of four columns the first two are a left half; a sum of one product is no other
+     * number. */
+    static BL_HD constexpr bool parted(int k, int j)
+    {
+        return UPPER && LEAF == 4 && k < 2 && j >= 2;
+    }
+
+    /* False: there was something that only CAREFUL can do. Rows that are not below the
+     * leaf are `dead`. `bad`: the first pivot that is not positive. */
+    template <bool CAREFUL>
+    static BL_HD bool finish(Leaf &leaf, const bool (&dead)[2], int &bad)
+    {
+        bool fine = true;
+        T sum[LEAF][LEAF];
+        BL_UNROLL
+        for (int k = 0; k < LEAF; k++) {
+            const R pivot = real(leaf.d[k][k]);
+            R &length = leaf.length[k], &inverse = leaf.inverse[k];
+            if (CAREFUL) {
+                if (!(pivot > 0) && bad == NONE)
+                    bad = k;
+                length = root(pivot);
+                inverse = UPPER ? R(0) : careful_quotient(R(1), length);
             } else {
-                partial = add(partial, product);
-                if (node_end[k][k + 1] == end) {
-                    y = sub(y, partial);
-                    partial = zero;
-                }
+                fine &= (pivot >= Quick<R>::LEAST) & (pivot <= Quick<R>::MOST);
+                fine &= quick_root(pivot, length, inverse);
             }
-        } else {
-            y = sub(y, product);
-        }
-    };
-    auto finish = [&](T &y, int k) {
-        Real<T> pivot = diagonal[k].value;
-        if (k > 0) {
-            const T last = finished[(k - 1) % KEPT][k];
-            const Real<T> square = real(square_product(last, last));
-            pivot = sub(pivot, UPPER ? add(diagonal[k].sum, square) : square);
-        }
-        const Real<T> length = root(pivot);
-        if (i == k) {
-            y = from_real<T>(length);
-            if (!(pivot > 0))
-                atomicMin(&bad, k);
-        } else if constexpr (UPPER) {
-            y = over(y, length);
-        } else {
-            y = mul(from_real<T>(div(Real<T>(1), length)), y);
-        }
-        finished[k % KEPT][i] = y;
-        arrive_at(1 + k % 2);
-    };
-
-    if (group == 0)
-        finish(x[0], 0);
-    BL_UNROLL
-    for (int p = 0; p < HELD; p++) {
-        for (int g = 0; g < GROUPS; g++) {
-            const int k = GROUPS * p + g;
-            if (k >= n)
-                break;
-            if (group == g)
-                meet_at(GROUP_BARRIER + g, NB);
-            else
-                meet_at(1 + k % 2, DIAGONAL_THREADS);
-            if (k + 1 < n && group == (g + 1) % GROUPS) {
-                constexpr int LAST = HELD - 1;
-                const int after = p < LAST ? p + 1 : LAST; /* q of column k + 1 */
-                if (g + 1 < GROUPS) {
-                    take(x[p], sum[UPPER ? p : 0], k + 1, k);
-                    finish(x[p], k + 1);
+            leaf.d[k][k] = from_real<T>(length);
+            BL_UNROLL
+            for (int i = k + 1; i < LEAF; i++)
+                leaf.d[i][k] = scaled<CAREFUL>(leaf.d[i][k], length, inverse, fine);
+            BL_UNROLL
+            for (int i = k + 1; i < LEAF; i++)
+                BL_UNROLL
+            for (int j = k + 1; j <= i; j++) {
+                const T p = product(leaf.d[j][k], leaf.d[i][k]);
+                if (!parted(k, j)) {
+                    leaf.d[i][j] = sub(leaf.d[i][j], p);
+                } else if (k == 0) {
+                    sum[i][j] = negative(p);
                 } else {
-                    take(x[after], sum[UPPER ? after : 0], k + 1, k);
-                    finish(x[after], k + 1);
+                    sum[i][j] = sub(sum[i][j], p);
+                    leaf.d[i][j] = add(leaf.d[i][j], sum[i][j]);
                 }
             }
             BL_UNROLL
-            for (int q = p; q < HELD; q++) {
-                const int j = GROUPS * q + group;
-                if (j > k + 1 && j <= i) {
-                    take(x[q], sum[UPPER ? q : 0], j, k);
-                    if (i == j)
-                        diagonal[i] = {real(x[q]), UPPER ? real(sum[UPPER ? q : 0]) : 0};
-                }
+            for (int s = 0; s < 2; s++) {
+                bool good = true;
+                BL_UNROLL
+                for (int j = 0; j < k; j++)
+                    leaf.y[s][k] = sub(leaf.y[s][k], product(leaf.d[k][j], leaf.y[s][j]));
+                leaf.y[s][k] = scaled<CAREFUL>(leaf.y[s][k], length, inverse, good);
+                fine &= good | dead[s];
             }
         }
+        return fine;
     }
-    BL_UNROLL
-    for (int q = 0; q < HELD; q++) {
-        const int j = GROUPS * q + group;
-        if (j <= i && i < n)
-            const_cast<T &>(element(UPPER, d.a, d.lda, i, j)) = x[q];
+
+    /* The lane's rows below the leaf; its triangle, which is the same in all lanes. */
+    static BL_HD void put_rows(Memory &m, const Leaf &leaf, int first, int lane)
+    {
+        BL_UNROLL
+        for (int s = 0; s < 2; s++)
+            BL_UNROLL
+        for (int w = 0; w < LEAF; w++)
+            if (lane + 32 * s >= first + LEAF)
+                m.block[(first + w) * PITCH + lane + 32 * s] = leaf.y[s][w];
     }
-    __syncthreads();
-    if (threadIdx.x == 0 && bad < n && *d.info == 0)
-        *d.info = d.base + bad + 1;
-}
 
-constexpr int BESIDE_LANES = 8; /* that share a row of v */
-constexpr int BESIDE_ROWS = 16; /* a block */
-constexpr int BESIDE_THREADS = BESIDE_LANES * BESIDE_ROWS;
-
-/* The rows i of v below the diagonal block of n columns, numbered from 0. Eight lanes own
- * a row. Shared memory: the block, column after column, and what scales. */
-template <class T, bool UPPER>
-__global__ void __launch_bounds__(BESIDE_THREADS) solve_beside(const LargeDiagonal<T> d)
-{
-    constexpr int HELD = NB / BESIDE_LANES;
-    extern __shared__ __align__(16) char block_memory[];
-    __shared__ Real<T> scale[NB]; /* for a finished element: its factor, or divisor */
-    T *block = (T *)block_memory;
-    const int n = d.n, thread = threadIdx.x;
-    const int lane = thread % BESIDE_LANES;
-    const int64_t i = int64_t(blockIdx.x) * BESIDE_ROWS + thread / BESIDE_LANES;
-    const bool inside = i < d.beside;
-
-    for (int e = thread; e < NB * NB; e += BESIDE_THREADS) {
-        const int j = UPPER ? e / NB : e % NB, k = UPPER ? e % NB : e / NB;
-        const bool there = j >= k && j < n;
-        fetch(block + k * (NB + 1) + j, there ? &element(UPPER, d.a, d.lda, j, k) : d.a,
-              there);
-    }
-    fetched_so_far();
-    T x[HELD];
-    BL_UNROLL
-    for (int r = 0; r < HELD; r++) {
-        const int k = lane + BESIDE_LANES * r;
-        x[r] = from_real<T>(0);
-        if (inside && k < n) {
-            x[r] = element(UPPER, d.a, d.lda, n + i, k);
-            if (UPPER && d.sums)
-                x[r] = add(x[r], element(UPPER, d.sums, d.ld_sums, n + i, k));
+    static BL_HD void put_triangle(Memory &m, const Leaf &leaf, int first)
+    {
+        BL_UNROLL
+        for (int w = 0; w < LEAF; w++) {
+            BL_UNROLL
+            for (int i = w; i < LEAF; i++)
+                m.block[(first + w) * PITCH + first + i] = leaf.d[i][w];
+            m.length[first + w] = leaf.length[w];
+            m.inverse[first + w] = leaf.inverse[w];
         }
     }
-    await_fetched<0>();
-    __syncthreads();
-    if (thread < n) {
-        const Real<T> length = real(block[thread * (NB + 1) + thread]);
-        scale[thread] = UPPER ? length : div(Real<T>(1), length);
+
+    static BL_HD void get_triangle(const Memory &m, Leaf &leaf, int first)
+    {
+        BL_UNROLL
+        for (int w = 0; w < LEAF; w++)
+            BL_UNROLL
+        for (int i = w; i < LEAF; i++)
+            leaf.d[i][w] = m.block[(first + w) * PITCH + first + i];
     }
-    __syncthreads();
-    BL_UNROLL
-    for (int h = 0; h < HELD; h++) {
-        if (h * BESIDE_LANES >= n)
-            break;
-        for (int t = 0; t < BESIDE_LANES; t++) {
-            const int k = h * BESIDE_LANES + t;
-            if (k >= n)
+
+    static BL_HD void get_rows(const Memory &m, Leaf &leaf, int first, int lane)
+    {
+        BL_UNROLL
+        for (int s = 0; s < 2; s++)
+            BL_UNROLL
+        for (int w = 0; w < LEAF; w++)
+            leaf.y[s][w] = m.block[(first + w) * PITCH + lane + 32 * s];
+    }
+
+    /* A leaf that lies in shared memory as it was before, for any numbers. Not inlined:
+     * it is rare and long. The first pivot of it that is not positive. */
+    static BL_CALL int finish_carefully(Memory &m, int first, int lane)
+    {
+        Leaf leaf;
+        int bad = NONE;
+        get_triangle(m, leaf, first);
+        get_rows(m, leaf, first, lane);
+        meet_warp();
+        finish<true>(leaf, {true, true}, bad);
+        put_rows(m, leaf, first, lane);
+        if (lane == 0)
+            put_triangle(m, leaf, first);
+        meet_warp();
+        return bad == NONE ? NONE : first + bad;
+    }
+
+    /* Where k and j > k, leaves, are parted by netlib's halves: the end of that node, and
+     * whether k is the first or the last of its left half. */
+    struct Node {
+        int end;
+        bool first, last;
+        BL_HD Node(int k, int j)
+        {
+#ifdef __CUDACC__
+            const int half = 1 << (31 - __clz(k ^ j));
+#else
+            const int half = 1 << (31 - __builtin_clz(unsigned(k ^ j)));
+#endif
+            end = (k / half + 2) * half;
+            first = k % half == 0;
+            last = k % half == half - 1;
+        }
+    };
+
+    static BL_HD int sum_at(int i, int j)
+    {
+        return i == j ? j * PITCH + NB : i * PITCH + j;
+    }
+
+    /* Leaf `to` loses its products with leaf `from`, of which y has rows `lane` and 32 +
+     * lane. c: what becomes of these rows, as far as it has no sum that is still to be
+     * added. All is read before anything is calculated, without branches, and written
+     * by the caller: see put_leaf(). */
+    struct Update {
+        T c[2][LEAF];
+        bool is_sum[2];
+    };
+
+    template <bool BOTH>
+    static BL_HD void subtract(const Memory &m, Update &u, int from, int to, int lane,
+                               const T (&y)[2][LEAF])
+    {
+        const Node node(from, to);
+        const int first = from * LEAF, next = to * LEAF;
+        T l[LEAF][LEAF], x[2][LEAF];
+        BL_UNROLL
+        for (int w = 0; w < LEAF; w++)
+            BL_UNROLL
+        for (int k = 0; k < LEAF; k++)
+            l[w][k] = conj(m.block[(first + k) * PITCH + next + w]);
+        BL_UNROLL
+        for (int s = BOTH ? 0 : 1; s < 2; s++) {
+            const int i = lane + 32 * s;
+            const bool within = UPPER && i / LEAF < node.end;
+            u.is_sum[s] = within && !node.last;
+            BL_UNROLL
+            for (int w = 0; w < LEAF; w++) {
+                x[s][w] = m.block[(next + w) * PITCH + i];
+                u.c[s][w] = x[s][w];
+                if (UPPER && within)
+                    u.c[s][w] =
+                        node.first ? from_real<T>(0) : m.block[sum_at(i, next + w)];
+            }
+        }
+        BL_UNROLL
+        for (int k = 0; k < LEAF; k++)
+            BL_UNROLL
+        for (int s = BOTH ? 0 : 1; s < 2; s++)
+            BL_UNROLL
+        for (int w = 0; w < LEAF; w++)
+            u.c[s][w] = sub(u.c[s][w], mul(l[w][k], y[s][k]));
+        if constexpr (UPPER) {
+            BL_UNROLL
+            for (int s = BOTH ? 0 : 1; s < 2; s++)
+                BL_UNROLL
+            for (int w = 0; w < LEAF; w++)
+                if (node.last && (lane + 32 * s) / LEAF < node.end)
+                    u.c[s][w] = add(x[s][w], u.c[s][w]);
+        }
+    }
+
+    /* The rows up to `end` of it. */
+    template <bool BOTH>
+    static BL_HD void put_leaf(Memory &m, const Update &u, int to, int lane, int end)
+    {
+        BL_UNROLL
+        for (int s = BOTH ? 0 : 1; s < 2; s++)
+            BL_UNROLL
+        for (int w = 0; w < LEAF; w++) {
+            const int i = lane + 32 * s, j = to * LEAF + w;
+            if (i >= j && i < end)
+                m.block[UPPER && u.is_sum[s] ? sum_at(i, j) : j * PITCH + i] = u.c[s][w];
+        }
+    }
+
+    /* The first pivot that is not positive. */
+    static BL_HD int lead(Memory &m, int lane)
+    {
+        Leaf leaf;
+        int bad = NONE;
+        get_triangle(m, leaf, 0);
+        get_rows(m, leaf, 0, lane);
+        BL_ROLLED
+        for (int q = 0; q < LEAVES; q++) {
+            const int first = q * LEAF, next = first + LEAF;
+            T before[2][LEAF];
+            BL_UNROLL
+            for (int s = 0; s < 2; s++)
+                BL_UNROLL
+            for (int w = 0; w < LEAF; w++)
+                before[s][w] = leaf.y[s][w];
+            bool fine = finish<false>(leaf, {lane < next, lane + 32 < next}, bad);
+            if (UPPER) /* the others' triangles are the same, their rows are not */
+                fine = !anywhere(!fine);
+            if (fine) {
+                put_rows(m, leaf, first, lane);
+                meet_warp(); /* all have the triangle as it was, too */
+            } else {
+                BL_UNROLL
+                for (int s = 0; s < 2; s++)
+                    BL_UNROLL
+                for (int w = 0; w < LEAF; w++)
+                    if (lane + 32 * s >= next)
+                        m.block[(first + w) * PITCH + lane + 32 * s] = before[s][w];
+                meet_warp();
+                const int failed = finish_carefully(m, first, lane);
+                bad = bad == NONE ? failed : bad;
+                get_rows(m, leaf, first, lane);
+            }
+            if (q < LEAVES - 2)
+                arrive_at(PUBLISHED + q % 2, 32 + HELPERS);
+            if (fine && lane == 0)
+                put_triangle(m, leaf, first);
+            if (next % STRIP == 0)
+                arrive_at(STRIP_DONE + first / STRIP, 32 + SOLVERS);
+            if (next == NB)
                 break;
-            const T *column = block + k * (NB + 1);
-            T y = from_lane(x[h], thread % 32 / BESIDE_LANES * BESIDE_LANES + t);
-            y = UPPER ? over(y, scale[k]) : mul(from_real<T>(scale[k]), y);
-            if (lane == t)
-                x[h] = y;
-            BL_UNROLL
-            for (int r = h; r < HELD; r++) {
-                const int j = lane + BESIDE_LANES * r;
-                if (r > h || lane > t)
-                    x[r] = sub(x[r], square_product(column[j], y));
+            if (q > 0)
+                meet_at(UPDATED + (q - 1) % 2, 32 + HELPERS);
+            Update u;
+            if (next < 32) {
+                subtract<true>(m, u, q, q + 1, lane, leaf.y);
+                put_leaf<true>(m, u, q + 1, lane, next + LEAF);
+            } else {
+                subtract<false>(m, u, q, q + 1, lane, leaf.y);
+                put_leaf<false>(m, u, q + 1, lane, next + LEAF);
             }
+            meet_warp();
+            BL_UNROLL
+            for (int w = 0; w < LEAF; w++) {
+                leaf.y[0][w] = next < 32 ? u.c[0][w] : from_real<T>(0);
+                leaf.y[1][w] = u.c[1][w];
+            }
+            get_triangle(m, leaf, next);
+        }
+        return bad;
+    }
+
+    /* ---- helpers ---- */
+
+    static BL_HD void help(Memory &m, int helper, int lane)
+    {
+        BL_ROLLED
+        for (int q = 0; q < LEAVES - 2; q++) {
+            const int first = q * LEAF;
+            meet_at(PUBLISHED + q % 2, 32 + HELPERS);
+            T y[2][LEAF];
+            BL_UNROLL
+            for (int s = 0; s < 2; s++)
+                BL_UNROLL
+            for (int k = 0; k < LEAF; k++)
+                y[s][k] = m.block[(first + k) * PITCH + lane + 32 * s];
+            BL_ROLLED
+            for (int to = q + 2 + helper; to < LEAVES; to += HELPERS / 32) {
+                Update u;
+                if (to < LEAVES / 2) {
+                    subtract<true>(m, u, q, to, lane, y);
+                    put_leaf<true>(m, u, to, lane, NB);
+                } else {
+                    subtract<false>(m, u, q, to, lane, y);
+                    put_leaf<false>(m, u, to, lane, NB);
+                }
+            }
+            arrive_at(UPDATED + q % 2, 32 + HELPERS);
         }
     }
-    BL_UNROLL
-    for (int r = 0; r < HELD; r++) {
-        const int k = lane + BESIDE_LANES * r;
-        if (inside && k < n)
-            const_cast<T &>(element(UPPER, d.a, d.lda, n + i, k)) = x[r];
+
+    /* ---- rows beside ---- */
+
+    /* The lane's columns of a strip are c, c + 1, ...: `own` is its row. */
+    template <bool WAITS>
+    static BL_HD void solve_strip(Memory &m, T *own, int strip, int lane)
+    {
+        const int begin = strip * STRIP, share = lane % SHARE, c = begin + EACH * share;
+        T x[EACH];
+        BL_UNROLL
+        for (int e = 0; e < EACH; e++)
+            x[e] = own[c + e];
+        BL_UNROLL_BY_FOUR
+        for (int k = 0; k < begin; k++) {
+            const T y = own[k];
+            BL_UNROLL
+            for (int e = 0; e < EACH; e++)
+                x[e] = sub(x[e], product(m.block[k * PITCH + c + e], y));
+        }
+        if (WAITS)
+            meet_at(STRIP_DONE + strip, 32 + SOLVERS);
+        BL_UNROLL
+        for (int t = 0; t < STRIP; t++) {
+            const int k = begin + t;
+            bool fine = m.inverse[k] != 0;
+            T y = x[t % EACH];
+            if constexpr (UPPER) {
+                const T quotient = over(y, m.length[k], m.inverse[k], fine);
+                y = fine ? quotient : over(y, m.length[k]);
+            } else {
+                y = mul(from_real<T>(m.inverse[k]), y);
+            }
+            if (share == t / EACH)
+                x[t % EACH] = y;
+            y = from_lane(y, lane - share + t / EACH);
+            BL_UNROLL
+            for (int e = 0; e < EACH; e++)
+                if (c + e > k)
+                    x[e] = sub(x[e], product(m.block[k * PITCH + c + e], y));
+        }
+        BL_UNROLL
+        for (int e = 0; e < EACH; e++)
+            own[c + e] = x[e];
+        meet_warp();
     }
-}
+
+    /* WAITS: while the leader is at work. */
+    template <bool WAITS>
+    static BL_HD void solve(Memory &m, int solver)
+    {
+        T *own = m.rows + solver / SHARE * PITCH;
+        BL_ROLLED
+        for (int strip = 0; strip < STRIPS; strip++)
+            solve_strip<WAITS>(m, own, strip, solver % 32);
+    }
+
+    /* All threads; before it fetch_all(), before that place_rows() where n < NB, and
+     * meetings between them; after it a meeting. */
+    static BL_HD void factor(Memory &m, int thread)
+    {
+        const int lane = thread % 32;
+        if (thread < 32) {
+            const int bad = lead(m, lane);
+            if (lane == 0)
+                m.bad = bad;
+        } else if (thread < 32 + HELPERS) {
+            help(m, thread / 32 - 1, lane);
+        } else {
+            solve<true>(m, thread - 32 - HELPERS);
+        }
+    }
+
+    /* Other rows, with the same block. */
+    static BL_HD void factor_more(Memory &m, int thread)
+    {
+        if (thread >= 32 + HELPERS)
+            solve<false>(m, thread - 32 - HELPERS);
+    }
+
+    static BL_HD void put_info(const Memory &m, const LargeDiagonal<T> &d)
+    {
+        if (m.writes && m.bad < NONE)
+            *d.info = d.base + row_at(m, d.n, m.bad) + 1;
+    }
+};
 
 } // namespace bl
 #endif

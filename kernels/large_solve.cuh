@@ -1,8 +1,8 @@
 /* A triangular solve with a block of rows, on columns that stay in registers.
  *
- * Used by the kernels of large_step.cuh and large_triangle.cuh. Eight lanes own a column,
- * lane l its rows l, l + 8, ...; a thread block owns sixteen columns. The triangle comes
- * through shared memory, eight columns at a time, several such chunks in flight.
+ * Used by the kernels of large_step.cuh and large_triangle.cuh. A warp owns two columns,
+ * its lane l their rows l, l + 32, ...; a thread block owns sixteen columns. The triangle
+ * comes through shared memory, eight columns at a time, several such chunks in flight.
  */
 #ifndef BL_LARGE_SOLVE_CUH
 #define BL_LARGE_SOLVE_CUH
@@ -13,95 +13,105 @@
 namespace bl
 {
 
-constexpr int STEP_LANES = 8;    /* that share a column */
+constexpr int STEP_HELD = 2;     /* columns a warp */
 constexpr int STEP_COLUMNS = 16; /* a block */
-constexpr int STEP_THREADS = STEP_LANES * STEP_COLUMNS;
+constexpr int STEP_THREADS = 32 * STEP_COLUMNS / STEP_HELD;
+constexpr int STEP_CHUNK = 8; /* columns of the triangle that come at once */
 constexpr int STEP_STAGES = 4;
 
 /* Which products with a zero of the solution are left out: none, those that netlib's
  * xGETRF leaves out, which solves 64 rows and then multiplies, or all, as xTRSM does. */
 enum Skip { NEVER, IN_BLOCK, ALWAYS };
 
+/* A warp's columns: row lane + 32 q of column c. */
+template <class T, int W>
+using Columns = T[W / 32][STEP_HELD];
+
+/* Shared memory for what is on its way of the triangle. */
+template <class T, int W>
+using Chunks = T[STEP_STAGES][STEP_CHUNK * W];
+
 /* element(i, k) is the address of the triangle's element in row i >= column k. PLACING
  * says which of the two is contiguous in memory; a chunk has W rows. */
 template <int W, Placing PLACING, class T, class Element>
 __device__ __forceinline__ void fetch_chunk(int k0, int w, Element element, T *chunk)
 {
-    constexpr int CHUNK = STEP_LANES;
-    for (int e = threadIdx.x; e < CHUNK * W; e += STEP_THREADS) {
-        const int i = PLACING == PLAIN ? e % W : e / CHUNK,
-                  l = PLACING == PLAIN ? e / W : e % CHUNK;
+    for (int e = threadIdx.x; e < STEP_CHUNK * W; e += STEP_THREADS) {
+        const int i = PLACING == PLAIN ? e % W : e / STEP_CHUNK,
+                  l = PLACING == PLAIN ? e / W : e % STEP_CHUNK;
         const bool there = i >= k0 + l && i < w;
         fetch(chunk + l * W + i, there ? element(i, k0 + l) : element(0, 0), there);
     }
 }
 
 template <int W, Placing PLACING, class T, class Element>
-__device__ __forceinline__ void begin_solve(int w, Element element,
-                                            T (&chunks)[STEP_STAGES][STEP_LANES * W])
+__device__ __forceinline__ void begin_solve(int w, Element element, Chunks<T, W> &chunks)
 {
     for (int q = 0; q < STEP_STAGES - 1; q++) {
-        if (q * STEP_LANES < w)
-            fetch_chunk<W, PLACING>(q * STEP_LANES, w, element, chunks[q]);
+        if (q * STEP_CHUNK < w)
+            fetch_chunk<W, PLACING>(q * STEP_CHUNK, w, element, chunks[q]);
         fetched_so_far();
     }
+}
+
+/* The rows 32 BLOCK .. 32 BLOCK + 31 are solved for, one after the other, and each is
+ * taken from all below. This is a chain: a row's product waits for the row before. */
+template <int W, Placing PLACING, Skip SKIP, int BLOCK, class T, class Element>
+__device__ __forceinline__ void solve_rows(int w, bool unit, Element element,
+                                           Chunks<T, W> &chunks, Columns<T, W> &x)
+{
+    constexpr int BLOCKS = W / 32;
+    const int lane = threadIdx.x % 32;
+    auto used = [](T a) { return PLACING == TURNED ? conj(a) : a; };
+    const int end = min(w, 32 * BLOCK + 32);
+    for (int k0 = 32 * BLOCK; k0 < end; k0 += STEP_CHUNK) {
+        await_fetched<STEP_STAGES - 2>();
+        __syncthreads();
+        const int ahead = k0 + (STEP_STAGES - 1) * STEP_CHUNK;
+        if (ahead < w)
+            fetch_chunk<W, PLACING>(ahead, w, element,
+                                    chunks[ahead / STEP_CHUNK % STEP_STAGES]);
+        fetched_so_far();
+        const T *chunk = chunks[k0 / STEP_CHUNK % STEP_STAGES];
+        BL_UNROLL
+        for (int t = 0; t < STEP_CHUNK; t++) {
+            const int k = k0 % 32 + t;
+            T y[STEP_HELD];
+            BL_UNROLL
+            for (int c = 0; c < STEP_HELD; c++) {
+                y[c] = from_lane(x[BLOCK][c], k);
+                if (!unit && k0 + t < w && !(SKIP == ALWAYS && is_zero(y[c]))) {
+                    y[c] = div(y[c], used(chunk[t * W + 32 * BLOCK + k]));
+                    if (lane == k)
+                        x[BLOCK][c] = y[c];
+                }
+            }
+            BL_UNROLL
+            for (int q = BLOCK; q < BLOCKS; q++) {
+                const T a = used(chunk[t * W + 32 * q + lane]);
+                const bool skips = SKIP == ALWAYS ||
+                                   (SKIP == IN_BLOCK && q * 32 / NB == BLOCK * 32 / NB);
+                BL_UNROLL
+                for (int c = 0; c < STEP_HELD; c++) {
+                    const T z = sub(x[q][c], mul(y[c], a));
+                    if ((q > BLOCK || lane > k) && !(skips && is_zero(y[c])))
+                        x[q][c] = z;
+                }
+            }
+        }
+    }
+    if constexpr (BLOCK + 1 < BLOCKS)
+        if (end < w)
+            solve_rows<W, PLACING, SKIP, BLOCK + 1>(w, unit, element, chunks, x);
 }
 
 /* x := (triangle of order w)^-1 x, the triangle conjugated where it is TURNED. All
  * threads of the block call it, after begin_solve(). */
 template <int W, Placing PLACING, Skip SKIP, class T, class Element>
 __device__ __forceinline__ void solve_columns(int w, bool unit, Element element,
-                                              T (&chunks)[STEP_STAGES][STEP_LANES * W],
-                                              T (&x)[W / STEP_LANES])
+                                              Chunks<T, W> &chunks, Columns<T, W> &x)
 {
-    constexpr int CHUNK = STEP_LANES, HELD = W / STEP_LANES;
-    const int lane = threadIdx.x % STEP_LANES,
-              first = threadIdx.x % 32 / STEP_LANES * STEP_LANES;
-    auto used = [](T a) { return PLACING == TURNED ? conj(a) : a; };
-    BL_UNROLL
-    for (int h = 0; h < HELD; h++) {
-        if (h * CHUNK >= w)
-            break;
-        await_fetched<STEP_STAGES - 2>();
-        __syncthreads();
-        if ((h + STEP_STAGES - 1) * CHUNK < w)
-            fetch_chunk<W, PLACING>((h + STEP_STAGES - 1) * CHUNK, w, element,
-                                    chunks[(h + STEP_STAGES - 1) % STEP_STAGES]);
-        fetched_so_far();
-        const T *chunk = chunks[h % STEP_STAGES] + h * CHUNK;
-        /* First the chunk's own rows, one a lane; this is the chain. */
-        T row[CHUNK];
-        BL_UNROLL
-        for (int t = 0; t < CHUNK; t++)
-            row[t] = used(chunk[t * W + lane]);
-        BL_UNROLL
-        for (int t = 0; t < CHUNK; t++) {
-            T y = from_lane(x[h], first + t);
-            const bool zero = SKIP != NEVER && is_zero(y);
-            if (!unit && h * CHUNK + t < w && !(SKIP == ALWAYS && zero)) {
-                y = div(y, used(chunk[t * W + t]));
-                if (lane == t)
-                    x[h] = y;
-            }
-            const T z = sub(x[h], mul(y, row[t]));
-            if (lane > t && !zero)
-                x[h] = z;
-        }
-        /* Then those below, each the eight products in this order. */
-        _Pragma("unroll 4") for (int t = 0; t < CHUNK; t++)
-        {
-            const T y = from_lane(x[h], first + t);
-            const bool zero = SKIP != NEVER && is_zero(y);
-            BL_UNROLL
-            for (int r = h + 1; r < HELD; r++) {
-                const T a = used(chunk[t * W + lane + STEP_LANES * (r - h)]);
-                const T z = sub(x[r], mul(y, a));
-                const bool same = r * STEP_LANES / NB == h * STEP_LANES / NB;
-                if (!(zero && (SKIP == ALWAYS || same)))
-                    x[r] = z;
-            }
-        }
-    }
+    solve_rows<W, PLACING, SKIP, 0>(w, unit, element, chunks, x);
 }
 
 } // namespace bl

@@ -1,10 +1,10 @@
 /* What a block of columns does to the others: row interchanges as one gather, and the
  * rows of U.
  *
- * Instantiated by large_step.cu. Eight lanes own a column and a warp four; the first rows
- * of the column, up to LARGE_BLOCK, stay in registers from the gather to the end of the
- * solve. Products with a zero are left out where netlib's solve of 64 rows leaves them
- * out and taken where its matrix product takes them.
+ * Instantiated by large_step.cu. A warp owns two columns; their first rows, up to
+ * LARGE_BLOCK, stay in registers from the gather to the end of the solve. Products with a
+ * zero are left out where netlib's solve of 64 rows leaves them out and taken where its
+ * matrix product takes them.
  */
 #ifndef BL_LARGE_STEP_CUH
 #define BL_LARGE_STEP_CUH
@@ -51,20 +51,20 @@ __device__ __forceinline__ void compose_moves(int w, const int (&pivot)[W],
 template <class T, int W>
 __global__ void __launch_bounds__(STEP_THREADS) take_step(const LargeStep<T> s)
 {
-    constexpr int HELD = W / STEP_LANES;
+    constexpr int BLOCKS = W / 32;
     __shared__ Moves<W> moves;
     __shared__ __align__(16) int pivot[W];
-    __shared__ __align__(16) T chunks[STEP_STAGES][STEP_LANES * W];
-    const int thread = threadIdx.x, lane = thread % STEP_LANES, w = s.w;
+    __shared__ __align__(16) Chunks<T, W> chunks;
+    const int thread = threadIdx.x, lane = thread % 32, w = s.w;
 
     /* Left columns first; a block has either left or right ones. */
     const int64_t left_blocks = (s.left_end - s.left + STEP_COLUMNS - 1) / STEP_COLUMNS;
     const bool right = blockIdx.x >= left_blocks, solves = right && s.l;
-    const int64_t j =
-        thread / STEP_LANES + (right ? s.right + (blockIdx.x - left_blocks) * STEP_COLUMNS
-                                     : s.left + blockIdx.x * STEP_COLUMNS);
-    const bool inside = j < (right ? s.right_end : s.left_end);
-    T *column = s.b + (inside ? j : 0) * s.ldb;
+    const int64_t j = thread / 32 * STEP_HELD +
+                      (right ? s.right + (blockIdx.x - left_blocks) * STEP_COLUMNS
+                             : s.left + blockIdx.x * STEP_COLUMNS);
+    const int64_t columns = (right ? s.right_end : s.left_end) - j;
+    T *const column = s.b + (columns > 0 ? j : 0) * s.ldb;
     if (s.unless && *s.unless)
         return;
 
@@ -79,37 +79,39 @@ __global__ void __launch_bounds__(STEP_THREADS) take_step(const LargeStep<T> s)
     compose_moves(w, pivot, moves);
     __syncthreads();
 
-    T x[HELD], displaced[HELD];
-    BL_UNROLL
-    for (int r = 0; r < HELD; r++) {
-        const int i = lane + STEP_LANES * r;
-        x[r] = displaced[r] = from_real<T>(0);
-        if (i < w && inside) {
+    Columns<T, W> x, displaced;
+    auto each = [&](auto act) {
+        BL_UNROLL
+        for (int q = 0; q < BLOCKS; q++)
+            BL_UNROLL
+        for (int c = 0; c < STEP_HELD; c++)
+            act(lane + 32 * q, lane + 32 * q < w && c < columns, column + c * s.ldb,
+                x[q][c], displaced[q][c]);
+    };
+    each([&](int i, bool there, T *from, T &y, T &other) {
+        y = other = from_real<T>(0);
+        if (there) {
             const int source = moves.source[i];
             if (solves || source != i)
-                x[r] = column[source];
+                y = from[source];
             if (moves.place[i] >= 0)
-                displaced[r] = column[moves.former[i]];
+                other = from[moves.former[i]];
         }
-    }
+    });
     __syncwarp();
-    BL_UNROLL
-    for (int r = 0; r < HELD; r++) {
-        const int i = lane + STEP_LANES * r;
-        if (i < w && inside && moves.place[i] >= 0)
-            column[moves.place[i]] = displaced[r];
-    }
+    each([&](int i, bool there, T *to, T &, T &other) {
+        if (there && moves.place[i] >= 0)
+            to[moves.place[i]] = other;
+    });
     bool finite = true;
     if (solves)
         solve_columns<W, PLAIN, IN_BLOCK>(w, true, element_of_l, chunks, x);
-    BL_UNROLL
-    for (int r = 0; r < HELD; r++) {
-        const int i = lane + STEP_LANES * r;
-        if (i < w && inside && (solves || moves.source[i] != i))
-            column[i] = x[r];
-        finite = finite && is_finite(x[r]);
-    }
-    if (Traits<T>::complex && s.odd && inside && !finite)
+    each([&](int i, bool there, T *to, T &y, T &) {
+        if (there && (solves || moves.source[i] != i))
+            to[i] = y;
+        finite = finite && is_finite(y);
+    });
+    if (Traits<T>::complex && s.odd && !finite)
         *s.odd = 1;
 }
 

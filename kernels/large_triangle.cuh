@@ -16,10 +16,11 @@ namespace bl
 template <class T, Placing PLACING, bool UPWARDS>
 __global__ void __launch_bounds__(STEP_THREADS) solve_block(const LargeTriangle<T> s)
 {
-    constexpr int W = LARGE_BLOCK<T>, HELD = W / STEP_LANES;
-    __shared__ __align__(16) T chunks[STEP_STAGES][STEP_LANES * W];
-    const int thread = threadIdx.x, lane = thread % STEP_LANES, w = s.w;
-    const int64_t j = int64_t(blockIdx.x) * STEP_COLUMNS + thread / STEP_LANES;
+    constexpr int W = LARGE_BLOCK<T>;
+    __shared__ __align__(16) Chunks<T, W> chunks;
+    const int lane = threadIdx.x % 32, w = s.w;
+    const int64_t j =
+        int64_t(blockIdx.x) * STEP_COLUMNS + int(threadIdx.x) / 32 * STEP_HELD;
     if (s.unless && *s.unless)
         return;
     auto row = [&](int i) { return UPWARDS ? w - 1 - i : i; };
@@ -28,23 +29,26 @@ __global__ void __launch_bounds__(STEP_THREADS) solve_block(const LargeTriangle<
                                 : s.a + row(k) + row(i) * s.lda;
     };
     begin_solve<W, PLACING>(w, element, chunks);
-    T x[HELD];
-    BL_UNROLL
-    for (int r = 0; r < HELD; r++) {
-        const int i = lane + STEP_LANES * r;
-        x[r] = i < w && j < s.n ? s.b[row(i) + j * s.ldb] : from_real<T>(0);
-    }
+    Columns<T, W> x;
+    auto each = [&](auto act) {
+        BL_UNROLL
+        for (int q = 0; q < W / 32; q++)
+            BL_UNROLL
+        for (int c = 0; c < STEP_HELD; c++)
+            act(lane + 32 * q, lane + 32 * q < w && j + c < s.n, j + c, x[q][c]);
+    };
+    each([&](int i, bool there, int64_t k, T &y) {
+        y = there ? s.b[row(i) + k * s.ldb] : from_real<T>(0);
+    });
     solve_columns<W, PLACING, PLACING == PLAIN ? ALWAYS : NEVER>(w, s.unit, element,
                                                                  chunks, x);
-    BL_UNROLL
-    for (int r = 0; r < HELD; r++) {
-        const int i = lane + STEP_LANES * r;
-        if (i < w && j < s.n) {
-            s.b[row(i) + j * s.ldb] = x[r];
-            if (UPWARDS)
-                s.reversed[i + j * W] = x[r];
-        }
-    }
+    each([&](int i, bool there, int64_t k, T &y) {
+        if (!there)
+            return;
+        s.b[row(i) + k * s.ldb] = y;
+        if (UPWARDS)
+            s.reversed[i + k * W] = y;
+    });
 }
 
 } // namespace bl

@@ -2,6 +2,7 @@
  *
  * Called by large.cu and the steps beside it through large.h.
  */
+#include "large_fragments.cuh"
 #include "large_update.cuh"
 
 namespace bl
@@ -17,21 +18,25 @@ struct Tiles;
 template <>
 struct Tiles<float> {
     using Big = Tile<128, 128, 8, 8, 4, 8, 3>;
+    using Middle = Tile<64, 64, 8, 4, 4, 8, 3>;
     using Small = Tile<32, 32, 4, 2, 4, 16, 4>;
 };
 template <>
 struct Tiles<double> {
     using Big = Tile<128, 64, 8, 8, 1, 8, 3>;
+    using Middle = Tile<64, 64, 8, 4, 1, 8, 3>;
     using Small = Tile<32, 32, 4, 2, 1, 16, 4>;
 };
 template <>
 struct Tiles<Complex<float>> {
     using Big = Tile<64, 64, 8, 4, 2, 8, 3>;
+    using Middle = Big;
     using Small = Tile<32, 32, 4, 2, 1, 16, 4>;
 };
 template <>
 struct Tiles<Complex<double>> {
     using Big = Tile<64, 64, 4, 4, 1, 8, 2>;
+    using Middle = Big;
     using Small = Tile<32, 32, 2, 2, 1, 8, 4>;
 };
 
@@ -41,20 +46,67 @@ int64_t tiles_of(int64_t m, int64_t n)
     return (m + G::ROWS - 1) / G::ROWS * ((n + G::COLUMNS - 1) / G::COLUMNS);
 }
 
+template <class G, class T>
+int64_t tiles_of(const LargeUpdate<T> &u)
+{
+    if (!u.squares)
+        return tiles_of<G>(u.m, u.n);
+    const int64_t order = int64_t(1) << u.squares;
+    return ((u.m < u.n ? u.m : u.n) + order - 1) / order * tiles_of<G>(order, order);
+}
+
+template <class T, class G, bool FUSED>
+const void *kernel_of(const LargeUpdate<T> &u)
+{
+    return u.of_a == TURNED   ? (const void *)update_tiles<T, G, FUSED, TURNED, PLAIN>
+           : u.of_b == TURNED ? (const void *)update_tiles<T, G, FUSED, PLAIN, TURNED>
+                              : (const void *)update_tiles<T, G, FUSED, PLAIN, PLAIN>;
+}
+
 template <class T, class G>
 cudaError_t launch(const LargeUpdate<T> &u, cudaStream_t stream)
 {
-    const void *kernel =
-        u.of_a == TURNED   ? (const void *)update_tiles<T, G, TURNED, PLAIN>
-        : u.of_b == TURNED ? (const void *)update_tiles<T, G, PLAIN, TURNED>
-                           : (const void *)update_tiles<T, G, PLAIN, PLAIN>;
+    const void *kernel = u.fused ? kernel_of<T, G, true>(u) : kernel_of<T, G, false>(u);
     LargeUpdate<T> parameter = u;
     void *parameters[] = {&parameter};
-    const int64_t blocks = tiles_of<G>(u.m, u.n);
+    const int64_t blocks = tiles_of<G>(u);
     if (blocks > INT32_MAX)
         return cudaErrorInvalidConfiguration;
     return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(G::THREADS), parameters,
                             0, stream);
+}
+
+template <class T, class G>
+cudaError_t launch_fragments(const LargeUpdate<T> &u, cudaStream_t stream)
+{
+    const void *kernel =
+        u.of_a == TURNED   ? (const void *)update_fragments<T, G, TURNED, PLAIN>
+        : u.of_b == TURNED ? (const void *)update_fragments<T, G, PLAIN, TURNED>
+                           : (const void *)update_fragments<T, G, PLAIN, PLAIN>;
+    cudaError_t error = cudaFuncSetAttribute(
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(G::BYTES));
+    const int64_t blocks = tiles_of<G>(u);
+    if (error != cudaSuccess || blocks > INT32_MAX)
+        return error != cudaSuccess ? error : cudaErrorInvalidConfiguration;
+    LargeUpdate<T> parameter = u;
+    void *parameters[] = {&parameter};
+    return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(G::THREADS), parameters,
+                            G::BYTES, stream);
+}
+
+/* In fragments, as sm_90 has them. */
+template <class T>
+constexpr bool HAS_FRAGMENTS = sizeof(Real<T>) == sizeof(double);
+
+template <class T>
+cudaError_t update_by_fragments(const LargeUpdate<T> &u, const Card &card,
+                                cudaStream_t stream)
+{
+    using Big = FragmentTile<T, Traits<T>::complex ? 64 : 128, 64, 16, 3>;
+    using Small = FragmentTile<T, 64, 32, 16, 3>;
+    if (tiles_of<Big>(u) >= card.processors)
+        return launch_fragments<T, Big>(u, stream);
+    return launch_fragments<T, Small>(u, stream);
 }
 
 } // namespace
@@ -65,7 +117,15 @@ cudaError_t large_update(const LargeUpdate<T> &u, const Card &card, cudaStream_t
     using Big = typename Tiles<T>::Big;
     if (u.m <= 0 || u.n <= 0 || u.k <= 0)
         return cudaSuccess;
-    if (tiles_of<Big>(u.m, u.n) >= card.processors)
+    if constexpr (HAS_FRAGMENTS<T>)
+        if (u.fused && card.capability >= 90)
+            return update_by_fragments(u, card, stream);
+    using Middle = typename Tiles<T>::Middle;
+    const int share = u.part == WHOLE ? 1 : 2; /* of its tiles a triangle has a half */
+    const int64_t enough = int64_t(share) * card.processors;
+    if (u.part != WHOLE && tiles_of<Big>(u) < 3 * enough && tiles_of<Middle>(u) >= enough)
+        return launch<T, Middle>(u, stream);
+    if (tiles_of<Big>(u) >= enough)
         return launch<T, Big>(u, stream);
     return launch<T, typename Tiles<T>::Small>(u, stream);
 }

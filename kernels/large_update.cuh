@@ -46,16 +46,22 @@ __device__ __forceinline__ void load_run(const T *from, T (&to)[N])
 }
 
 /* c - a b, where A or B is used conjugated if TURNED. */
-template <Placing OF_A, Placing OF_B, class R>
+template <bool FUSED, Placing OF_A, Placing OF_B, class R>
 __device__ __forceinline__ R minus_product(R c, R a, R b)
 {
-    return sub(c, mul(a, b));
+    return FUSED ? fma(-a, b, c) : sub(c, mul(a, b));
 }
 
-template <Placing OF_A, Placing OF_B, class R>
+template <bool FUSED, Placing OF_A, Placing OF_B, class R>
 __device__ __forceinline__ Complex<R> minus_product(Complex<R> c, Complex<R> a,
                                                     Complex<R> b)
 {
+    if constexpr (FUSED) {
+        a.im = OF_A == TURNED ? -a.im : a.im;
+        b.im = OF_B == TURNED ? -b.im : b.im;
+        return {fma(a.im, b.im, fma(-a.re, b.re, c.re)),
+                fma(-a.im, b.re, fma(-a.re, b.im, c.im))};
+    }
     const R rr = mul(a.re, b.re), ii = mul(a.im, b.im), ri = mul(a.re, b.im),
             ir = mul(a.im, b.re);
     if constexpr (OF_A == TURNED)
@@ -66,7 +72,54 @@ __device__ __forceinline__ Complex<R> minus_product(Complex<R> c, Complex<R> a,
         return {sub(c.re, sub(rr, ii)), sub(c.im, add(ri, ir))};
 }
 
-template <class T, class G, Placing OF_A, Placing OF_B>
+/* Where a block's tile begins: down the columns of tiles, or of one square's after the
+ * other's. */
+struct TileStart {
+    int64_t i, j;
+};
+
+template <class G, class T>
+__device__ __forceinline__ TileStart tile_start(const LargeUpdate<T> &u)
+{
+    if (u.squares) {
+        const int down = (1 << u.squares) / G::ROWS,
+                  tiles = down * ((1 << u.squares) / G::COLUMNS);
+        const int64_t begin = int64_t(blockIdx.x / tiles) << u.squares;
+        const int tile = blockIdx.x % tiles;
+        return {begin + tile % down * G::ROWS, begin + tile / down * G::COLUMNS};
+    }
+    const int64_t down = (u.m + G::ROWS - 1) / G::ROWS;
+    return {blockIdx.x % down * G::ROWS, blockIdx.x / down * G::COLUMNS};
+}
+
+/* Whether a tile from (i0, j0) on has some of the part of C; whether all of it is there
+ * and in the part; whether an element is in the part. */
+template <class T>
+__device__ __forceinline__ bool has_some(const LargeUpdate<T> &u, int64_t i0, int64_t j0,
+                                         int rows, int columns)
+{
+    return i0 < u.m && j0 < u.n &&
+           (u.part == WHOLE ||
+            (u.part == LOWER_PART ? i0 + rows > j0 : j0 + columns > i0));
+}
+
+template <class T>
+__device__ __forceinline__ bool is_whole(const LargeUpdate<T> &u, int64_t i0, int64_t j0,
+                                         int rows, int columns)
+{
+    const int64_t i_end = i0 + rows, j_end = j0 + columns;
+    return i_end <= u.m && j_end <= u.n &&
+           (u.part == WHOLE ||
+            (u.part == LOWER_PART ? i0 >= j_end - 1 : i_end - 1 <= j0));
+}
+
+template <class T>
+__device__ __forceinline__ bool has_element(const LargeUpdate<T> &u, int64_t i, int64_t j)
+{
+    return u.part == WHOLE || (u.part == LOWER_PART ? i >= j : i <= j);
+}
+
+template <class T, class G, bool FUSED, Placing OF_A, Placing OF_B>
 __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> u)
 {
     __shared__ __align__(16) T slices[G::STAGES][G::STAGE];
@@ -74,13 +127,9 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
     constexpr int FAST_A = OF_A == PLAIN ? G::ROWS : G::DEPTH,
                   FAST_B = OF_B == PLAIN ? G::DEPTH : G::COLUMNS;
     const int thread = threadIdx.x, down = thread % G::DOWN, across = thread / G::DOWN;
-    const int64_t tiles_down = (u.m + G::ROWS - 1) / G::ROWS;
-    const int64_t i0 = blockIdx.x % tiles_down * G::ROWS,
-                  j0 = blockIdx.x / tiles_down * G::COLUMNS;
-    if (u.part == LOWER_PART ? i0 + G::ROWS <= j0
-                             : u.part == UPPER_PART && j0 + G::COLUMNS <= i0)
-        return;
-    if (u.unless && *u.unless)
+    const TileStart start = tile_start<G>(u);
+    const int64_t i0 = start.i, j0 = start.j;
+    if (!has_some(u, i0, j0, G::ROWS, G::COLUMNS) || (u.unless && *u.unless))
         return;
     const int rows = int(min(u.m - i0, int64_t(G::ROWS))),
               columns = int(min(u.n - j0, int64_t(G::COLUMNS)));
@@ -126,11 +175,9 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
         return r / G::RUN * (G::DOWN * G::RUN) + down * G::RUN + r % G::RUN;
     };
     auto has = [&](int i, int j) {
-        return i < rows && j < columns &&
-               (u.part == WHOLE ||
-                (u.part == LOWER_PART ? i0 + i >= j0 + j : i0 + i <= j0 + j));
+        return i < rows && j < columns && has_element(u, i0 + i, j0 + j);
     };
-    const bool whole = u.part == WHOLE && rows == G::ROWS && columns == G::COLUMNS;
+    const bool whole = is_whole(u, i0, j0, G::ROWS, G::COLUMNS);
     T *c = u.c + i0 + (j0 + across * G::WIDE) * u.ldc;
     T x[G::TALL][G::WIDE];
     auto each = [&](auto act) {
@@ -173,7 +220,7 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
             for (int s = 0; s < G::WIDE; s++)
                 BL_UNROLL
             for (int r = 0; r < G::TALL; r++)
-                x[r][s] = minus_product<OF_A, OF_B>(x[r][s], left[r], right[s]);
+                x[r][s] = minus_product<FUSED, OF_A, OF_B>(x[r][s], left[r], right[s]);
         }
     }
     if (whole)

@@ -7,9 +7,9 @@
  * wide, every class of input, zero pivots and minors that are not positive, a NaN in the
  * first, a middle and the last column (IPIV and INFO; values can then differ from
  * netlib's), one and more right-hand sides, 32- and 64-bit integers, a few matrices in
- * one job. Fast gesv and posv by residual. Each job runs twice and must give the same
- * bits. Links libshim; the engine is the one that BATCHLAPACK_ENGINE names or that lies
- * beside the program.
+ * one job. Fast gesv, potrs and posv, and potri, by residual. Each job runs twice and
+ * must give the same bits. Links libshim; the engine is the one that BATCHLAPACK_ENGINE
+ * names or that lies beside the program.
  */
 #include <complex.h>
 #include <math.h>
@@ -20,7 +20,7 @@
 #include "bl.h"
 #include "reference.h"
 
-enum { GAP = 5, GUARD = -99, MOST_ITEMS = 600 };
+enum { GAP = 5, GUARD = -99, MOST_ITEMS = 700 };
 
 static const struct bl_engine *engine;
 static int64_t largest = 330;
@@ -35,6 +35,7 @@ struct item {
     enum matrix_class of;
     int64_t nrhs;
     struct matrix a, b, want, want_b; /* B has no elements where nrhs is 0 */
+    struct matrix original;           /* potri: what A is the factor of */
     int32_t *pivots, info;
 };
 
@@ -96,7 +97,9 @@ static void ask_netlib(int64_t i, void *data)
 {
     struct item *t = &items[i];
     (void)data;
-    if (t->routine == BL_GETRS || t->routine == BL_POTRS)
+    if (t->routine == BL_POTRI)
+        t->original = matrix_copy(&t->a);
+    if (t->routine == BL_GETRS || t->routine == BL_POTRS || t->routine == BL_POTRI)
         ask(t, t->uplo ? BL_POTRF : BL_GETRF, &t->a, &t->b, &t->info);
     t->want = matrix_copy(&t->a);
     t->want_b = matrix_copy(&t->b);
@@ -244,9 +247,15 @@ static void check(const struct item *t, const char *host, int64_t copy, int64_t 
     if (!*why && !t->by_pivots && !t->fast && !back &&
         differing(&got, &t->want, t->uplo, minor, zeros, first, sizeof first))
         snprintf(why, size, "A: %.200s", first);
+    if (!*why && t->routine == BL_POTRI && t->info == 0) {
+        double ours = inverse_residual(&t->original, &got, t->uplo);
+        double theirs = inverse_residual(&t->original, &t->want, t->uplo);
+        if (!(ours <= 5 * theirs + 1))
+            snprintf(why, size, "residual %.3g, netlib's %.3g", ours, theirs);
+    }
     if (!*why && touched(&got_b, &t->b, 0, first, sizeof first))
         snprintf(why, size, "outside of B: %.200s", first);
-    if (!*why && t->fast && t->info == 0) {
+    if (!*why && t->fast && t->nrhs > 0 && t->info == 0) {
         double ours = solve_residual(&t->a, t->uplo, 'N', &t->b, &got_b);
         double theirs = solve_residual(&t->a, t->uplo, 'N', &t->b, &t->want_b);
         if (!(ours <= 5 * theirs + 1))
@@ -327,6 +336,13 @@ static void pose_all(enum bl_precision p)
             if (t)
                 t->fast = true;
         }
+    for (size_t k = 0; k < sizeof orders / sizeof *orders && orders[k] <= 1024; k++)
+        for (int of = 0; of < 2; of++) {
+            struct item *t =
+                pose(BL_POTRI, p, "LU"[of], orders[k], orders[k], 0, CLASS_RANDOM);
+            if (t)
+                t->fast = true;
+        }
     for (int k = 0; k < 3; k++) {
         struct item *t = pose(BL_GETRF, p, 0, 300, 300, 0, CLASS_RANDOM);
         if (t) {
@@ -360,6 +376,7 @@ int main(int argc, char **argv)
         matrix_free(&items[i].b);
         matrix_free(&items[i].want);
         matrix_free(&items[i].want_b);
+        matrix_free(&items[i].original);
         free(items[i].pivots);
     }
     return failures() != 0;

@@ -1,0 +1,32 @@
+/* What a step of a large Cholesky factorisation is told; see large.h and
+ * large_cholesky.cuh. Knows nothing of CUDA: the host test includes it.
+ */
+#ifndef BL_LARGE_DIAGONAL_H
+#define BL_LARGE_DIAGONAL_H
+
+#include <stdint.h>
+
+namespace bl
+{
+
+/* A block of n <= 64 columns of a Cholesky factorisation from its diagonal on, and the
+ * `beside` rows below it or, where `upper`, columns to the right of it; none where n <
+ * 64. To these are added first what lies at the same places from `sums` on, if it is not
+ * NULL. The first minor that is not positive, counted from `base` + 1, goes to `info`;
+ * where that is not 0 already nothing is done. `arrived` is 0 before and after. */
+template <class T>
+struct LargeDiagonal {
+    bool upper;
+    int n;
+    T *a;
+    int64_t lda;
+    const T *sums;
+    int64_t ld_sums;
+    int64_t beside;
+    int64_t *info;
+    int64_t base;
+    unsigned *arrived;
+};
+
+} // namespace bl
+#endif

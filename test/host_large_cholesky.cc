@@ -1,0 +1,110 @@
+/* The step of the large Cholesky factorisation on the host, bit for bit against netlib.
+ *
+ * A thread block is the fibers of host_roles.h; launches and memory accesses as such are
+ * not in here. The updates between the steps are plain loops in the order of
+ * large_update.cuh, for 'U' into sums apart. See host_kernels.cc for the expected values
+ * and what "equal" is.
+ */
+#include "host_roles.h"
+#include "large_cholesky.cuh"
+#include "host_cases.h"
+
+namespace
+{
+
+template <class T>
+using Plain = void(const char *, int *, T *, int *, int *, size_t);
+
+template <class T, bool UPPER>
+void factor(Case<T> &c)
+{
+    using Panel = CholeskyPanel<T, UPPER>;
+    auto memory = std::make_unique<typename Panel::Memory>();
+    const int64_t n = c.n, lda = c.lda;
+    Array<T> sums(UPPER ? size_t(n * n) : 0, from_real<T>(0));
+    int64_t info = 0;
+    unsigned arrived = 0;
+    for (int64_t j = 0; j < n && info == 0; j += NB) {
+        const int64_t w = std::min<int64_t>(NB, n - j), next = j + w;
+        LargeDiagonal<T> d = {UPPER,
+                              int(w),
+                              &c.a[j + j * lda],
+                              lda,
+                              UPPER && j ? &sums[j + j * n] : nullptr,
+                              n,
+                              n - next,
+                              &info,
+                              j,
+                              &arrived};
+        int64_t blocks = std::max<int64_t>((d.beside + Panel::ROWS - 1) / Panel::ROWS, 1);
+        for (int64_t b = 0; b < blocks; b++) {
+            memset((void *)memory.get(), 0xff, sizeof *memory);
+            host_warp::run(Panel::THREADS, [&](int thread) {
+                typename Panel::Memory &m = *memory;
+                if (d.n < NB)
+                    Panel::place_rows(m, d.n, thread);
+                Panel::meet_block();
+                Panel::fetch_all(m, d, b * Panel::ROWS, thread);
+                Panel::meet_block();
+                m.writes = b == blocks - 1;
+                Panel::factor(m, thread);
+                Panel::meet_block();
+                Panel::put_rows_back(m, d, b * Panel::ROWS, thread);
+                if (m.writes)
+                    Panel::put_block(m, d, thread);
+                if (thread == 0)
+                    Panel::put_info(m, d);
+            });
+        }
+        auto v = [&](int64_t i, int64_t k) {
+            return *element(UPPER, c.a.data(), lda, i, k);
+        };
+        for (int64_t i = next; i < n; i++)
+            for (int64_t q = next; q <= i; q++) {
+                T &x = UPPER ? sums[q + i * n] : c.a[i + q * lda];
+                for (int64_t k = j; k < next; k++)
+                    x = sub(x, mul(conj(v(q, k)), v(i, k)));
+            }
+    }
+    c.info = int(info);
+}
+
+template <class T>
+void test(int repeats)
+{
+    Plain<T> *reference = netlib<T, Plain<T>>("potrf");
+    Report report("large " + title<T>("potrf"));
+    const int orders[] = {1, 5, 33, 63, 64, 65, 100, 129, 161};
+    for (int n : orders)
+        for (int kind = 0; kind < KINDS; kind++)
+            for (int r = 0; r < 2 * repeats; r++) {
+                const bool upper = r % 2;
+                const char *uplo = upper ? "U" : "L";
+                Case<T> c(Kind(kind), n, n, 0);
+                c.a = definite<T>(c.kind, upper, n, c.lda);
+                c.a0 = c.a;
+                c.label += text(" uplo=%s", uplo);
+                reference(uplo, &n, c.a0.data(), &c.lda, &c.info0, 1);
+                if (upper)
+                    factor<T, true>(c);
+                else
+                    factor<T, false>(c);
+                forget_beyond(c, upper);
+                c.judge(report);
+            }
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    int repeats = argc > 2 ? atoi(argv[2]) : 1;
+    if (!open_lapack(argc, argv))
+        return 0;
+    test<float>(repeats);
+    test<double>(repeats);
+    test<Complex<float>>(repeats);
+    test<Complex<double>>(repeats);
+    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+    return failed != 0;
+}
