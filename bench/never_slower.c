@@ -31,6 +31,7 @@
 #define LONG_CALL 2.0
 #define ENOUGH 0.2 /* seconds of a size's calls */
 #define SAMPLES 9
+#define TURNS 3
 #define PAUSE_NS 150000000 /* a fast LAPACK's threads look for work almost so long */
 
 static double seconds(void)
@@ -262,13 +263,18 @@ static struct worst compare(unsigned id)
         return w;
     if (!reference)
         nanosleep(&rest, NULL);
-    for (int i = count; i-- > 0;)
-        mine[i] = best_of(ours, id, size[i]);
+    for (int i = 0; i < count; i++)
+        mine[i] = size[i] < threshold(id) ? INFINITY : best_of(ours, id, size[i]);
     for (int i = 0; i < count && seconds() < end; i++) {
         int64_t n = size[i];
         double drawn = done ? before * pow((double)n / (double)done, 3) : 0;
         bool out = drawn > LONG_CALL;
-        double own = out ? drawn : best_of(theirs, id, n), more = mine[i] - own;
+        double own = out ? drawn : best_of(theirs, id, n);
+        for (int turn = 0; turn < TURNS && n < threshold(id); turn++) {
+            mine[i] = fmin(mine[i], best_of(ours, id, n));
+            own = fmin(own, best_of(theirs, id, n));
+        }
+        double more = mine[i] - own;
         bool slower = more > fmax(ALLOWED_PART * own, ALLOWED_SECONDS);
         if (!out) {
             before = own;
