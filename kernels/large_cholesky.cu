@@ -16,7 +16,7 @@ namespace
  * it, and what is in shared memory, is in large_cholesky.cuh. The last block to have
  * fetched the diagonal block writes it back. */
 template <class T, bool UPPER>
-__global__ void __launch_bounds__(CholeskyPanel<T, UPPER>::THREADS, 1)
+__global__ void __launch_bounds__(CholeskyPanel<T, UPPER>::THREADS, 2)
     factor_panel(const __grid_constant__ LargeDiagonal<T> d)
 {
     using Panel = CholeskyPanel<T, UPPER>;
@@ -70,7 +70,7 @@ cudaError_t launch(LargeDiagonal<T> d, const Card &card, cudaStream_t stream)
     if (error != cudaSuccess)
         return error;
     const int64_t shares = (d.beside + Panel::ROWS - 1) / Panel::ROWS;
-    const int64_t most = card.processors; /* as many as are there at once */
+    const int64_t most = 2 * card.processors; /* as many as are there at once */
     const int64_t blocks = shares > most ? most : shares > 0 ? shares : 1;
     return launch_large(kernel, blocks, Panel::THREADS, MEMORY, d, d.chained, stream);
 }

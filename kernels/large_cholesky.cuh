@@ -13,7 +13,7 @@
  * it for itself rather than wait for another, and solves for ROWS of the rows beside. The
  * first warp, the leader, finishes a leaf of few columns at a time: all lanes factor the
  * leaf's triangle, each solves for two rows, and gives the next leaf's columns the
- * products with this one. Five helpers give them to the columns from there on, which the
+ * products with this one. Three helpers give them to the columns from there on, which the
  * leader needs a leaf later. The other four warps solve for the rows beside, strip by
  * strip of columns, as the leader publishes them.
  */
@@ -109,13 +109,12 @@ template <class T, bool UPPER>
 struct CholeskyPanel {
     using R = Real<T>;
     static constexpr int LEAF = Traits<T>::complex ? 2 : 4, LEAVES = NB / LEAF;
-    static constexpr int HELPERS = 5 * 32;               /* threads */
+    static constexpr int HELPERS = 3 * 32;               /* threads */
     static constexpr int STRIP = 8, STRIPS = NB / STRIP; /* columns for the rows beside */
     static constexpr int SHARE = 4;                      /* lanes that share such a row */
     static constexpr int SOLVERS = 4 * 32, ROWS = SOLVERS / SHARE;
     static constexpr int EACH = STRIP / SHARE; /* columns of a strip that a lane has */
-    /* Every fourth warp shares the leader's quarter of the multiprocessor, and rests. */
-    static constexpr int WARPS = (32 + HELPERS + SOLVERS) / 32 + 2, THREADS = 32 * WARPS;
+    static constexpr int THREADS = 32 + HELPERS + SOLVERS;
     static constexpr int PITCH = NB + 16 / int(sizeof(T));
     static constexpr int NONE = NB; /* no pivot has failed */
 
@@ -132,9 +131,9 @@ struct CholeskyPanel {
         bool writes;     /* this block writes the diagonal block back */
     };
 
-    /* Barriers: the leader has published a leaf, the helpers have done with one, both by
-     * turns; the leader has published a strip. */
-    enum { PUBLISHED = 1, UPDATED = 3, STRIP_DONE = 8 };
+    /* Barriers: the leader has published a leaf and the helpers have done with the one
+     * before; the leader has published a strip. */
+    enum { LEAF_DONE = 1, STRIP_DONE = 8 };
 
     static BL_HD void meet_warp()
     {
@@ -608,18 +607,15 @@ struct CholeskyPanel {
                 bad = bad == NONE ? failed : bad;
                 get_rows(m, leaf, first, lane);
             }
-            if (q < LEAVES - 2)
-                arrive_at(PUBLISHED + q % 2, 32 + HELPERS);
             if (next == NB) {
                 if (fine && lane == 0)
                     put_triangle(m, leaf, first);
                 arrive_at(STRIP_DONE + STRIPS - 1, 32 + SOLVERS);
                 break;
             }
+            meet_at(LEAF_DONE, 32 + HELPERS);
             last = leaf;
             pending = fine;
-            if (q > 0)
-                meet_at(UPDATED + (q - 1) % 2, 32 + HELPERS);
             Update u;
             if (next < 32) {
                 subtract<true>(m, u, q, q + 1, lane, leaf.y);
@@ -646,7 +642,7 @@ struct CholeskyPanel {
         BL_ROLLED
         for (int q = 0; q < LEAVES - 2; q++) {
             const int first = q * LEAF;
-            meet_at(PUBLISHED + q % 2, 32 + HELPERS);
+            meet_at(LEAF_DONE, 32 + HELPERS);
             T y[2][LEAF];
             BL_UNROLL
             for (int s = 0; s < 2; s++)
@@ -664,8 +660,8 @@ struct CholeskyPanel {
                     put_leaf<false>(m, u, to, lane, NB);
                 }
             }
-            arrive_at(UPDATED + q % 2, 32 + HELPERS);
         }
+        meet_at(LEAF_DONE, 32 + HELPERS);
     }
 
     /* ---- rows beside ---- */
@@ -723,35 +719,27 @@ struct CholeskyPanel {
             solve_strip<WAITS>(m, own, strip, solver % 32);
     }
 
-    /* Helpers first, then solvers; those that rest, and the leader, have -1. */
-    static BL_HD int role_of(int thread)
-    {
-        const int warp = thread / 32;
-        return warp % 4 ? warp - warp / 4 - 1 : -1;
-    }
-
     /* All threads; before it fetch_all(), before that place_rows() where n < NB, and
      * meetings between them; after it a meeting. */
     static BL_HD void factor(Memory &m, int thread)
     {
-        const int lane = thread % 32, role = role_of(thread);
+        const int lane = thread % 32;
         if (thread < 32) {
             const int bad = lead(m, lane);
             if (lane == 0)
                 m.bad = bad;
-        } else if (role >= 0 && role < HELPERS / 32) {
-            help(m, role, lane);
-        } else if (role >= 0) {
-            solve<true>(m, 32 * role - HELPERS + lane);
+        } else if (thread < 32 + HELPERS) {
+            help(m, thread / 32 - 1, lane);
+        } else {
+            solve<true>(m, thread - 32 - HELPERS);
         }
     }
 
     /* Other rows, with the same block. */
     static BL_HD void factor_more(Memory &m, int thread)
     {
-        const int role = role_of(thread);
-        if (role >= HELPERS / 32)
-            solve<false>(m, 32 * role - HELPERS + thread % 32);
+        if (thread >= 32 + HELPERS)
+            solve<false>(m, thread - 32 - HELPERS);
     }
 
     static BL_HD void put_info(const Memory &m, const LargeDiagonal<T> &d)
