@@ -134,27 +134,44 @@ __device__ __forceinline__ unsigned row_bits(const Group<L> &group, const bool (
                        0x5410);
 }
 
-/* Which of the R rows a lane that lie in the group is to be the next pivot, -1 where
- * there is no next one. `careful`: its reciprocal may not be had on the fast way. */
+struct PivotChoice {
+    int row;      /* which of the group's rows; -1: there is none */
+    int at;       /* its place; in its lane */
+    bool careful; /* its reciprocal may not be had on the fast way; the warp's */
+};
+
+/* The next pivot among the R rows a lane that lie in the group. While the lanes compare
+ * their largest elements they form the reciprocals, too: `factor` is that of the pivot in
+ * its lane. */
 template <int R, int L, class T, int N>
-__device__ __forceinline__ int choose_row(const Group<L> &group, const Rows<T, N, L> &r,
-                                          bool active, bool &careful)
+__device__ __forceinline__ PivotChoice choose_row(const Group<L> &group,
+                                                  const Rows<T, N, L> &r, bool active,
+                                                  T &factor)
 {
-    unsigned image[R], largest = 0;
+    unsigned image[R], own = 0;
     bool chosen[R];
     BL_UNROLL
     for (int s = 0; s < R; s++) {
         image[s] = high_image(magnitude<LARGEST>(r.a[s][0], 1)) & ~CHOSEN & r.open[s];
-        largest = max(largest, image[s]);
+        own = max(own, image[s]);
     }
-    largest = group.max(largest);
+    T x = r.a[0][0];
+    PivotChoice result = {-1, r.at[0], false};
+    BL_UNROLL
+    for (int s = 1; s < R; s++) {
+        x = select(image[s] == own, r.a[s][0], x);
+        result.at = image[s] == own ? r.at[s] : result.at;
+    }
+    factor = quick_reciprocal(x);
+    const unsigned largest = group.max(own);
     BL_UNROLL
     for (int s = 0; s < R; s++)
         chosen[s] = image[s] == largest;
     unsigned choice = row_bits(group, chosen);
-    bool rare = (choice & (choice - 1)) != 0 || !is_moderate<T>(largest + CHOSEN);
-    careful = __any_sync(WARP, rare && active);
-    if (careful) {
+    const bool rare = (choice & (choice - 1)) != 0 || !is_moderate<T>(largest + CHOSEN) ||
+                      (own == largest && !has_moderate_parts(x));
+    result.careful = __any_sync(WARP, rare && active);
+    if (result.careful) {
         /* The largest low part, then the first row as LAPACK counts them. */
         if constexpr (sizeof(Real<T>) == 8) {
             unsigned low[R], most = 0;
@@ -180,8 +197,12 @@ __device__ __forceinline__ int choose_row(const Group<L> &group, const Rows<T, N
         for (int s = 0; s < R; s++)
             chosen[s] = first != 0 && before[s] == first;
         choice = row_bits(group, chosen);
+        BL_UNROLL
+        for (int s = 0; s < R; s++)
+            result.at = chosen[s] ? r.at[s] : result.at;
     }
-    return active ? 31 - __clz(int(choice)) : -1;
+    result.row = active ? 31 - __clz(int(choice)) : -1;
+    return result;
 }
 
 /* Steps that share their code: the columns move up by one in each. More code does not
@@ -197,15 +218,17 @@ __device__ __forceinline__ void eliminate_step(const Group<L> &group, Rows<T, N,
 {
     constexpr int UNIT = board.UNIT, UNITS = W / UNIT;
     constexpr int AHEAD = 2; /* units of the pivot's row on their way */
-    bool careful, mine[R];
-    const int row = choose_row<R>(group, r, active, careful), start = board.start(k);
-    int at = r.at[0];
+    T factor;
+    const PivotChoice pivot_row = choose_row<R>(group, r, active, factor);
+    const int lane = pivot_row.row & (L - 1), start = board.start(k);
+    const int at = board.place(group.from(pivot_row.at, lane));
+    factor = group.from(factor, lane);
+    bool mine[R];
     BL_UNROLL
     for (int s = 0; s < R; s++) {
-        mine[s] = row - group.row == s * L;
+        mine[s] = pivot_row.row - group.row == s * L;
         if (mine[s]) {
-            at = r.at[s];
-            const int to = board.place(at) + start;
+            const int to = board.place(r.at[s]) + start;
             board.pivot[k] = r.position[s];
             BL_UNROLL
             for (int i = 0; i < UNITS; i++) {
@@ -221,7 +244,6 @@ __device__ __forceinline__ void eliminate_step(const Group<L> &group, Rows<T, N,
                 board.b[k] = r.b[s];
         }
     }
-    at = board.place(group.from(at, row & (L - 1)));
     __syncwarp();
     /* Never beyond the row's end, where nothing of use lies. */
     auto unit = [&](int i) {
@@ -233,12 +255,9 @@ __device__ __forceinline__ void eliminate_step(const Group<L> &group, Rows<T, N,
     BL_UNROLL
     for (int i = 0; i < UNITS && i < AHEAD; i++)
         u[i] = unit(i);
-    const T pivot = u[0].x[0];
     const int place = board.pivot[k];
-    T factor = quick_reciprocal(pivot);
-    if (Traits<T>::complex)
-        careful = careful || __any_sync(WARP, active && !has_moderate_parts(pivot));
-    if (careful) {
+    if (pivot_row.careful) {
+        const T pivot = u[0].x[0];
         if (active && r.info == 0 && is_zero(pivot))
             r.info = k + 1;
         factor = careful_factor(pivot);
