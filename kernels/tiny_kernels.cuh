@@ -38,27 +38,36 @@ constexpr int BESIDE_FACTOR = 32, BESIDE_SOLVE = 56, BESIDE_INVERSE = 40;
 template <class T, int N, int BESIDE>
 constexpr int blocks_for = tiny_blocks(N, int(sizeof(T)) / 4, BESIDE);
 
-/* Where several rows a lane are faster: the lanes that share a matrix and the blocks of
- * one warp that a multiprocessor is to hold. No lanes: a row a lane. Chosen by
- * bench/tiny_windows on an H100. */
+/* Where several rows a lane are faster: the class, the lanes that share a matrix and the
+ * blocks of one warp that a multiprocessor is to hold. Chosen by bench/tiny_windows on an
+ * H100. */
 struct RowsChoice {
-    int lanes, blocks;
+    enum bl_routine_id routine;
+    enum bl_precision precision;
+    int n, lanes, blocks;
+};
+constexpr RowsChoice rows_choices[] = {
+    {BL_GETRF, BL_S, 20, 8, 16},  {BL_GETRF, BL_S, 24, 8, 16},
+    {BL_GETRF, BL_C, 20, 8, 12},  {BL_GETRF, BL_C, 24, 8, 8},
+    {BL_GETRF, BL_Z, 24, 16, 8},  {BL_GESV, BL_S, 20, 8, 16},
+    {BL_GESV, BL_S, 24, 8, 16},   {BL_GESV, BL_S, 32, 16, 16},
+    {BL_GESV, BL_D, 24, 8, 8},    {BL_GESV, BL_C, 20, 8, 8},
+    {BL_GESV, BL_C, 24, 8, 8},    {BL_GEINV, BL_S, 20, 8, 16},
+    {BL_GEINV, BL_S, 24, 8, 16},  {BL_GEINV, BL_S, 28, 16, 16},
+    {BL_GEINV, BL_S, 32, 16, 16}, {BL_GEINV, BL_D, 20, 8, 12},
+    {BL_GEINV, BL_D, 24, 8, 8},   {BL_GEINV, BL_D, 32, 16, 8},
 };
 
 template <class T>
 constexpr RowsChoice rows_choice(enum bl_routine_id routine, int n)
 {
-    const bool small = n == 20 || n == 24, large = n == 28 || n == 32;
-    const bool complex = Traits<T>::complex, wide = sizeof(Real<T>) == 8;
-    if (small && !wide && (!complex || routine != BL_GEINV))
-        return {8, complex ? 8 : 16};
-    if (small && !complex && routine != BL_GETRF)
-        return {8, 8};
-    if (large && !complex && routine == BL_GEINV)
-        return {16, wide ? 8 : 16};
-    if (large && !complex && !wide && routine == BL_GESV)
-        return {16, 16};
-    return {0, 0};
+    constexpr bool wide = sizeof(Real<T>) == 8;
+    constexpr enum bl_precision precision =
+        Traits<T>::complex ? (wide ? BL_Z : BL_C) : (wide ? BL_D : BL_S);
+    for (const RowsChoice &choice : rows_choices)
+        if (choice.routine == routine && choice.precision == precision && choice.n == n)
+            return choice;
+    return {routine, precision, n, 0, 0};
 }
 
 #define BL_TINY(kernel, n, beside, ...)                                                  \

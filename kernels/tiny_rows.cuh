@@ -84,6 +84,18 @@ struct TinyBoard {
     }
 };
 
+/* The same address in shared memory, which is then kept in a register and not formed anew
+ * for each access. */
+template <class V>
+__device__ __forceinline__ V *kept(V *p)
+{
+#ifdef __CUDA_ARCH__
+    return (V *)__cvta_shared_to_generic(renewed(unsigned(__cvta_generic_to_shared(p))));
+#else
+    return p;
+#endif
+}
+
 template <class T, int N, int L, bool EXTRA>
 __device__ __forceinline__ TinyBoard<T, N, L> rows_board(const Group<L> &group)
 {
@@ -95,7 +107,8 @@ __device__ __forceinline__ TinyBoard<T, N, L> rows_board(const Group<L> &group)
         __shared__ T sides[GROUPS][N];
         b = sides[group.first / L];
     }
-    return {(T *)units, numbers[group.first / L][0], numbers[group.first / L][1], b};
+    int *own = kept(numbers[group.first / L][0]);
+    return {kept((T *)units), own, own + N, EXTRA ? kept(b) : nullptr};
 }
 
 /* Spares the loads and stores that follow a look at what kind of address it is. */
