@@ -85,6 +85,14 @@ struct MidCholeskyItem {
             *(g.info.array ? (int64_t *)g.info.array[index]
                            : (int64_t *)g.info.p + index * g.info.stride) = info;
     }
+    BL_HD bool has_info(const MidCholesky &g) const
+    {
+        if (g.int_size == 4)
+            return *(g.info.array ? (int32_t *)g.info.array[index]
+                                  : (int32_t *)g.info.p + index * g.info.stride) != 0;
+        return *(g.info.array ? (int64_t *)g.info.array[index]
+                              : (int64_t *)g.info.p + index * g.info.stride) != 0;
+    }
     BL_HD T &at(int i, int k) const /* v(i, k) */
     {
         return UPPER ? a[k + i * lda] : a[i + k * lda];
@@ -228,6 +236,14 @@ BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *me
                          p == b, lane);
     };
 
+    auto store_row = [&](int columns) { /* panels */
+                                        for (int p = 0; p < columns; p++)
+                                            item.store_block(block_of(b, p), row, rows,
+                                                             panels.first(p),
+                                                             panels.width(p), false,
+                                                             lane);
+    };
+
     if (team.thread == 0)
         s.bad = 0;
     if (busy)
@@ -266,22 +282,27 @@ BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *me
             for (int q = 0; q < p; q++)
                 multiply(q, next);
         }
+        int good = width; /* rows and columns of the block on the diagonal */
         if (b == p) {
             const int bad = DiagonalBlock<T, UPPER>{block, s.scale, width, team}.factor();
-            const int good = bad ? bad - 1 : width;
             if (bad && lane == 0)
                 s.bad = row + bad;
+            if (bad)
+                good = bad - 1;
+        }
+        team.block_sync();
+        if (b == p)
             item.store_block(block, row, good, row, good, true, lane);
-        }
-        team.block_sync();
-        if (s.bad)
+        if (s.bad) {
+            if (busy && b >= p)
+                store_row(p);
             break;
-        if (busy && b > p) {
-            solve_block<T, UPPER>(block, diagonal, s.scale, width, p % 2 == 0, team);
-            team.warp_sync();
-            item.store_block(block, row, rows, panels.first(p), width, false, lane);
         }
+        if (busy && b > p)
+            solve_block<T, UPPER>(block, diagonal, s.scale, width, p % 2 == 0, team);
         team.block_sync();
+        if (b == p) /* nobody waits for it any more */
+            store_row(p);
         if (busy && b == p + 2) /* where the last but one was */
             fetch_block(b);
         fetched_so_far();
