@@ -33,6 +33,16 @@ void await_fetched()
 }
 #endif
 
+/* i, of which nothing is known before, and nothing read before that is written after:
+ * keeps addresses and reads from being gathered where there are no registers for them. */
+BL_HD int here(int i)
+{
+#ifdef __CUDACC__
+    asm volatile("" : "+r"(i)::"memory");
+#endif
+    return i;
+}
+
 /* What the kernels are told of a job. */
 struct MidCholesky {
     struct bl_operand a, info;
@@ -155,6 +165,11 @@ struct PanelTile {
     int p;         /* the panel */
     bool diagonal; /* i == p */
 
+    BL_HD void clear()
+    {
+        tile.each([](T &y, int, int) { y = from_real<T>(0); });
+    }
+
     template <class Read>
     BL_HD void begin(Read read)
     {
@@ -177,13 +192,14 @@ struct PanelTile {
             tile.each([](T &y, int, int) { y = times_one(y); });
     }
 
+    template <int AHEAD>
     BL_HD void products(int q, const T *a, int pitch_a, const T *b, int pitch_b,
                         int depth)
     {
         if (UPPER && (diagonal || p % 2 == 0 || q + 1 < p))
-            tile.template products<true>(a, pitch_a, b, pitch_b, depth);
+            tile.template products<true, AHEAD>(a, pitch_a, b, pitch_b, depth);
         else
-            tile.template products<false>(a, pitch_a, b, pitch_b, depth);
+            tile.template products<false, AHEAD>(a, pitch_a, b, pitch_b, depth);
     }
 
     /* Into `block`, where a diagonal one may have waited. */
@@ -226,7 +242,8 @@ BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *me
     const MidCholeskyItem<T, UPPER> item(g, number);
     const Panels panels(item.n);
     const int lane = team.lane(), b = team.thread / LANES;
-    const bool busy = b < panels.count;
+    const int last = panels.count - 1;
+    const bool busy = b <= last;
     const int row = busy ? panels.first(b) : 0, rows = busy ? panels.width(b) : 0;
     auto block_of = [&](int i, int p) {
         return memory + (i == p ? i % 2 : 2 + i * (i - 1) / 2 + p) * BLOCK_ELEMENTS<T>;
@@ -236,12 +253,11 @@ BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *me
                          p == b, lane);
     };
 
-    auto store_row = [&](int columns) { /* panels */
-                                        for (int p = 0; p < columns; p++)
-                                            item.store_block(block_of(b, p), row, rows,
-                                                             panels.first(p),
-                                                             panels.width(p), false,
-                                                             lane);
+    /* Of the row of blocks i, the panels from `first` in steps. */
+    auto store_row = [&](int i, int first, int end, int step) {
+        for (int p = first; p < end; p += step)
+            item.store_block(block_of(i, p), panels.first(i), panels.width(i),
+                             panels.first(p), panels.width(p), false, lane);
     };
 
     if (team.thread == 0)
@@ -261,7 +277,8 @@ BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *me
     auto multiply = [&](int q, T *block) {
         auto read = [&](int i, int j) { return block[j * PITCH + i]; };
         x.before(q, block, read);
-        x.products(q, block_of(b, q), PITCH, block_of(x.p, q), PITCH, panels.width(q));
+        x.template products<4>(q, block_of(b, q), PITCH, block_of(x.p, q), PITCH,
+                               panels.width(q));
     };
     for (int p = 0; p < panels.count; p++) {
         const int width = panels.width(p);
@@ -272,7 +289,15 @@ BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *me
             x.end(block, [&](int i, int j) { return block[j * PITCH + i]; });
             team.warp_sync();
         }
-        if (busy && b > p) {
+        int good = width; /* rows and columns of the block on the diagonal */
+        if (b == p) {
+            const int bad = DiagonalBlock<T, UPPER>{block, s.scale, width, team}.factor();
+            if (bad && lane == 0)
+                s.bad = row + bad;
+            if (bad)
+                good = bad - 1;
+            x.clear(); /* so that no register is kept for it while factoring */
+        } else if (busy && b > p) {
             T *next = block_of(b, p + 1);
             await_fetched<0>();
             team.warp_sync();
@@ -282,27 +307,21 @@ BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *me
             for (int q = 0; q < p; q++)
                 multiply(q, next);
         }
-        int good = width; /* rows and columns of the block on the diagonal */
-        if (b == p) {
-            const int bad = DiagonalBlock<T, UPPER>{block, s.scale, width, team}.factor();
-            if (bad && lane == 0)
-                s.bad = row + bad;
-            if (bad)
-                good = bad - 1;
-        }
         team.block_sync();
         if (b == p)
             item.store_block(block, row, good, row, good, true, lane);
         if (s.bad) {
             if (busy && b >= p)
-                store_row(p);
+                store_row(b, 0, p, 1);
             break;
         }
         if (busy && b > p)
             solve_block<T, UPPER>(block, diagonal, s.scale, width, p % 2 == 0, team);
         team.block_sync();
-        if (b == p) /* nobody waits for it any more */
-            store_row(p);
+        if (b == p && p < last) /* nobody waits for it any more */
+            store_row(b, 0, p, 1);
+        if (p == last) /* all share the last row */
+            store_row(last, b, last, last + 1);
         if (busy && b == p + 2) /* where the last but one was */
             fetch_block(b);
         fetched_so_far();
@@ -356,6 +375,8 @@ BL_HD void cholesky_by_slices(const MidCholesky &g, MidCholeskyShared<T> &s, T *
                            ? item.at(row + i, top + j)
                            : from_real<T>(0);
             };
+            /* For a sum to be subtracted from. */
+            auto read_late = [&](int i, int j) { return read(here(i), j); };
             /* Slice t is of panel t / 2. */
             auto depth_of = [&](int t) {
                 const int left = panels.width(t / 2) - t % 2 * S::DEPTH;
@@ -384,13 +405,13 @@ BL_HD void cholesky_by_slices(const MidCholesky &g, MidCholeskyShared<T> &s, T *
                     continue;
                 const T *slice = memory + t % 2 * S::STAGE;
                 if (t % 2 == 0)
-                    x.before(t / 2, block, read);
-                x.products(t / 2, slice + place * SIDE, S::PITCH, slice, S::PITCH,
-                           depth_of(t));
+                    x.before(t / 2, block, read_late);
+                x.template products<2>(t / 2, slice + place * SIDE, S::PITCH, slice,
+                                       S::PITCH, depth_of(t));
             }
             team.block_sync();
             if (busy)
-                x.end(block, read);
+                x.end(block, read_late);
             team.warp_sync();
             int done = width; /* rows and columns of the block on the diagonal */
             if (b == p) {

@@ -22,11 +22,13 @@
 #ifdef __CUDACC__
 #    define BL_ROLLED _Pragma("unroll 1")
 #    define BL_UNROLL_BY_FOUR _Pragma("unroll 4")
+#    define BL_UNROLL_AHEAD _Pragma("unroll AHEAD")
 #    define BL_BOTH __host__ __device__ __forceinline__
 #else
 #    define BL_BOTH inline
 #    define BL_ROLLED
 #    define BL_UNROLL_BY_FOUR
+#    define BL_UNROLL_AHEAD
 #endif
 
 namespace bl
@@ -100,14 +102,14 @@ struct BlockTile {
             act(x[r][s], row(r), column(s));
     }
 
-    /* Products of `depth` columns, of rows `a` with those of the panel's block on the
-     * diagonal `b`, added up or subtracted. */
-    template <bool SUM>
+    /* Products of `depth` columns, AHEAD at once, of rows `a` with those of the panel's
+     * block on the diagonal `b`, added up or subtracted. */
+    template <bool SUM, int AHEAD>
     BL_HD void products(const T *a, int pitch_a, const T *b, int pitch_b, int depth)
     {
         a += lane % 8 * RUN;
         b += lane / 8 * RUN;
-        BL_UNROLL_BY_TWO
+        BL_UNROLL_AHEAD
         for (int k = 0; k < depth; k++) {
             T left[TALL / RUN][RUN], right[WIDE / RUN][RUN];
             BL_UNROLL
@@ -187,6 +189,18 @@ static __constant__ const LeafRules leaf_rules;
 static constexpr LeafRules leaf_rules;
 #endif
 
+template <class R>
+BL_HD R choose(bool first, R x, R y)
+{
+    return first ? x : y;
+}
+
+template <class R>
+BL_HD Complex<R> choose(bool first, Complex<R> x, Complex<R> y)
+{
+    return {first ? x.re : y.re, first ? x.im : y.im};
+}
+
 /* Lane i of a warp has row i of the block, which is of order n. */
 template <class T, bool UPPER>
 struct DiagonalBlock {
@@ -202,10 +216,37 @@ struct DiagonalBlock {
         return d[k * BLOCK_PITCH<T> + i];
     }
 
+    /* For 'L', where it is all of the block that comes after the first leaf: at most 16
+     * rows and columns, of which a lane has 8 columns of a row. */
+    BL_HD void apply_to_half(int j0) const
+    {
+        constexpr int HALF = WIDTH / 2;
+        const int i = j0 + team.lane() % WIDTH, j = j0 + team.lane() / WIDTH * HALF;
+        T x[HALF];
+        BL_UNROLL
+        for (int c = 0; c < HALF; c++)
+            x[c] = at(i % SIDE, (j + c) % SIDE);
+        BL_UNROLL_BY_FOUR
+        for (int k = 0; k < j0; k++) {
+            const T y = at(i % SIDE, k);
+            BL_UNROLL
+            for (int c = 0; c < HALF; c++)
+                x[c] = sub(x[c], square_product(at((j + c) % SIDE, k), y));
+        }
+        BL_UNROLL
+        for (int c = 0; c < HALF; c++)
+            if (i < n && j + c <= i)
+                at(i, j + c) = x[c];
+    }
+
     /* Products of the columns k0 to j0 with those from j0 to j1: a node of the recursion,
      * and its right half. */
     BL_HD void apply(int k0, int j0, int j1) const
     {
+        if constexpr (!UPPER) {
+            apply_to_half(j0);
+            return;
+        }
         const int i = team.lane();
         const bool inside = UPPER && i < j1;
         bool enters = false; /* the row has had its last sum with these columns */
@@ -216,9 +257,10 @@ struct DiagonalBlock {
             T x[WIDTH];
             BL_UNROLL
             for (int c = 0; c < WIDTH; c++) {
-                x[c] = from_real<T>(0);
-                if (!inside && j + c < j1)
-                    x[c] = enters ? times_one(at(i, j + c)) : at(i, j + c);
+                x[c] = at(i, (j + c) % SIDE); /* beyond j1 of no use */
+                if (UPPER && Traits<T>::complex)
+                    x[c] = choose(enters, times_one(x[c]), x[c]);
+                x[c] = choose(inside, from_real<T>(0), x[c]);
             }
             BL_UNROLL_BY_FOUR
             for (int k = k0; k < j0; k++) {
@@ -226,7 +268,10 @@ struct DiagonalBlock {
                 BL_UNROLL
                 for (int c = 0; c < WIDTH; c++) { /* beyond j1 it is of no use */
                     const T p = square_product(d[k * BLOCK_PITCH<T> + j + c], y);
-                    x[c] = inside ? add(x[c], p) : sub(x[c], p);
+                    if constexpr (UPPER)
+                        x[c] = choose(inside, add(x[c], p), sub(x[c], p));
+                    else
+                        x[c] = sub(x[c], p);
                 }
             }
             BL_UNROLL
@@ -241,16 +286,16 @@ struct DiagonalBlock {
     BL_HD static void take(T &x, T &sum, T product, int bit, bool diagonal, unsigned adds,
                            unsigned complete, unsigned last)
     {
-        if (!UPPER || !(adds >> bit & 1)) {
+        if constexpr (!UPPER) {
             x = sub(x, product);
-            return;
-        }
-        sum = add(sum, product);
-        if (complete >> bit & 1) {
-            x = less_sum(x, sum, diagonal);
-            sum = from_real<T>(0);
-            if (Traits<T>::complex && last >> bit & 1)
-                x = times_one(x);
+        } else { /* without branches, which would cost more than what they save */
+            const bool inside = adds >> bit & 1, whole = inside && (complete >> bit & 1);
+            const T less = sub(x, product), more = add(sum, product);
+            T rest = less_sum(x, more, diagonal);
+            if (Traits<T>::complex)
+                rest = choose(last >> bit & 1, times_one(rest), rest);
+            x = choose(whole, rest, choose(inside, x, less));
+            sum = choose(whole, from_real<T>(0), choose(inside, more, sum));
         }
     }
 
@@ -288,8 +333,8 @@ struct DiagonalBlock {
         BL_UNROLL
         for (int k = 0; k < WIDTH; k++) {
             const bool usual = k < count && has_quick_root(pivot);
-            R length, inverse;
-            quick_root(pivot, length, inverse);
+            R length, inverse, near;
+            quick_root(pivot, length, inverse, near);
             BL_UNROLL
             for (int c = k; c < WIDTH && k > 0; c++)
                 take(x[c], sum[UPPER ? c : 0],
@@ -301,10 +346,10 @@ struct DiagonalBlock {
                 if (!(pivot > 0))
                     return f + k + 1;
                 length = root(pivot);
-                inverse = div(R(1), length);
+                inverse = near = div(R(1), length);
             }
             if constexpr (UPPER)
-                y = quotient(x[k], length, inverse);
+                y = quotient(x[k], length, inverse, near);
             else
                 y = mul(from_real<T>(inverse), x[k]);
             if (i == k)
@@ -385,7 +430,7 @@ BL_HD void solve_block(T *block, const T *d, const Real<T> *scale, int n, bool e
         for (int k = 0; k < LEAF; k++) { /* beyond n it is of no use */
             const T *column = d + (j + k) * BLOCK_PITCH<T> + j;
             if constexpr (UPPER)
-                x[k] = quotient(x[k], real(column[k]), scale[j + k]);
+                x[k] = quotient(x[k], real(column[k]), scale[j + k], scale[j + k]);
             else
                 x[k] = mul(from_real<T>(scale[j + k]), x[k]);
             BL_UNROLL

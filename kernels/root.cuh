@@ -59,14 +59,16 @@ BL_HD void near_root(float x, float &g, float &h)
     h = mul(0.5f, y);
 }
 
-/* length = sqrt(x), scale = 1 / length; nonsense where it can not do x. */
+/* length = sqrt(x), scale = 1 / length, and what is near it and known earlier; nonsense
+ * where it can not do x. */
 template <class R>
-BL_HD void quick_root(R x, R &length, R &scale)
+BL_HD void quick_root(R x, R &length, R &scale, R &near)
 {
     R g, h;
     near_root(x, g, h);
     length = fma(fma(-g, g, x), h, g);
-    const R y = mul(R(2), h), z = fma(fma(-length, y, R(1)), y, y);
+    near = mul(R(2), h);
+    const R z = fma(fma(-length, near, R(1)), near, near);
     scale = fma(fma(-length, z, R(1)), z, z);
 }
 #else
@@ -77,35 +79,37 @@ BL_HD bool has_quick_root(R)
 }
 
 template <class R>
-BL_HD void quick_root(R, R &length, R &scale)
+BL_HD void quick_root(R, R &length, R &scale, R &near)
 {
-    length = scale = 0;
+    length = scale = near = 0;
 }
 #endif
 
-/* x / length, where scale = 1 / length. */
+/* x / length, where scale = 1 / length; `near` is the same within few units. */
 template <class R>
-BL_HD R quotient(R x, R length, R scale)
+BL_HD R quotient(R x, R length, R scale, R near)
 {
 #ifdef __CUDA_ARCH__
-    if (is_moderate(x) && is_moderate(length)) {
-        R q = mul(x, scale); /* by two units at most */
-        q = fma(fma(-q, length, x), scale, q);
-        return fma(fma(-q, length, x), scale, q);
-    }
+    R q = mul(x, near);
+    q = fma(fma(-q, length, x), near, q); /* now by less than a unit */
+    q = fma(fma(-q, length, x), scale, q);
+    if (!is_moderate(x) || !is_moderate(length))
+        q = div(x, length);
+    return q;
 #else
     (void)scale;
-#endif
+    (void)near;
     return div(x, length);
+#endif
 }
 
 /* x / conj(length), a real number, as netlib divides by complex ones. */
 template <class R>
-BL_HD Complex<R> quotient(Complex<R> x, R length, R scale)
+BL_HD Complex<R> quotient(Complex<R> x, R length, R scale, R near)
 {
     const R ratio = R(-0.0);
-    return {quotient(add(x.re, mul(x.im, ratio)), length, scale),
-            quotient(sub(x.im, mul(x.re, ratio)), length, scale)};
+    return {quotient(add(x.re, mul(x.im, ratio)), length, scale, near),
+            quotient(sub(x.im, mul(x.re, ratio)), length, scale, near)};
 }
 
 } // namespace bl
