@@ -192,14 +192,13 @@ struct PanelTile {
             tile.each([](T &y, int, int) { y = times_one(y); });
     }
 
-    template <int AHEAD>
     BL_HD void products(int q, const T *a, int pitch_a, const T *b, int pitch_b,
                         int depth)
     {
         if (UPPER && (diagonal || p % 2 == 0 || q + 1 < p))
-            tile.template products<true, AHEAD>(a, pitch_a, b, pitch_b, depth);
+            tile.template products<true>(a, pitch_a, b, pitch_b, depth);
         else
-            tile.template products<false, AHEAD>(a, pitch_a, b, pitch_b, depth);
+            tile.template products<false>(a, pitch_a, b, pitch_b, depth);
     }
 
     /* Into `block`, where a diagonal one may have waited. */
@@ -277,8 +276,7 @@ BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *me
     auto multiply = [&](int q, T *block) {
         auto read = [&](int i, int j) { return block[j * PITCH + i]; };
         x.before(q, block, read);
-        x.template products<4>(q, block_of(b, q), PITCH, block_of(x.p, q), PITCH,
-                               panels.width(q));
+        x.products(q, block_of(b, q), PITCH, block_of(x.p, q), PITCH, panels.width(q));
     };
     for (int p = 0; p < panels.count; p++) {
         const int width = panels.width(p);
@@ -406,8 +404,8 @@ BL_HD void cholesky_by_slices(const MidCholesky &g, MidCholeskyShared<T> &s, T *
                 const T *slice = memory + t % 2 * S::STAGE;
                 if (t % 2 == 0)
                     x.before(t / 2, block, read_late);
-                x.template products<2>(t / 2, slice + place * SIDE, S::PITCH, slice,
-                                       S::PITCH, depth_of(t));
+                x.products(t / 2, slice + place * SIDE, S::PITCH, slice, S::PITCH,
+                           depth_of(t));
             }
             team.block_sync();
             if (busy)

@@ -22,13 +22,11 @@
 #ifdef __CUDACC__
 #    define BL_ROLLED _Pragma("unroll 1")
 #    define BL_UNROLL_BY_FOUR _Pragma("unroll 4")
-#    define BL_UNROLL_AHEAD _Pragma("unroll AHEAD")
 #    define BL_BOTH __host__ __device__ __forceinline__
 #else
 #    define BL_BOTH inline
 #    define BL_ROLLED
 #    define BL_UNROLL_BY_FOUR
-#    define BL_UNROLL_AHEAD
 #endif
 
 namespace bl
@@ -102,14 +100,14 @@ struct BlockTile {
             act(x[r][s], row(r), column(s));
     }
 
-    /* Products of `depth` columns, AHEAD at once, of rows `a` with those of the panel's
+    /* Products of `depth` columns, of rows `a` with those of the panel's
      * block on the diagonal `b`, added up or subtracted. */
-    template <bool SUM, int AHEAD>
+    template <bool SUM>
     BL_HD void products(const T *a, int pitch_a, const T *b, int pitch_b, int depth)
     {
         a += lane % 8 * RUN;
         b += lane / 8 * RUN;
-        BL_UNROLL_AHEAD
+        BL_UNROLL_BY_TWO
         for (int k = 0; k < depth; k++) {
             T left[TALL / RUN][RUN], right[WIDE / RUN][RUN];
             BL_UNROLL
@@ -134,7 +132,8 @@ struct BlockTile {
 
 /* ---- the block on the diagonal ---- */
 
-/* Columns that are factored in registers. For 'U' there are sums beside them. */
+/* Columns that are factored in registers. For 'U' there are sums beside them, and complex
+ * code would get too long. */
 constexpr int LEAF_OF_L = 16, LEAF = 8;
 
 /* Of xPOTRF2's recursion on n columns, the smallest node that holds both k and j >= k. */
@@ -205,9 +204,10 @@ BL_HD Complex<R> choose(bool first, Complex<R> x, Complex<R> y)
 template <class T, bool UPPER>
 struct DiagonalBlock {
     using R = Real<T>;
-    static constexpr int WIDTH = UPPER ? LEAF : LEAF_OF_L; /* of a leaf */
-    T *d;                                                  /* the block */
-    R *scale; /* reciprocals of its diagonal */
+    static constexpr int WIDTH =
+        UPPER || Traits<T>::complex ? LEAF : LEAF_OF_L; /* of a leaf */
+    T *d;                                               /* the block */
+    R *scale;                                           /* reciprocals of its diagonal */
     int n;
     const Team &team;
 
@@ -216,8 +216,8 @@ struct DiagonalBlock {
         return d[k * BLOCK_PITCH<T> + i];
     }
 
-    /* For 'L', where it is all of the block that comes after the first leaf: at most 16
-     * rows and columns, of which a lane has 8 columns of a row. */
+    /* Where leaves are wide, it is all of the block that comes after the first leaf: at
+     * most 16 rows and columns, of which a lane has 8 columns of a row. */
     BL_HD void apply_to_half(int j0) const
     {
         constexpr int HALF = WIDTH / 2;
@@ -243,7 +243,7 @@ struct DiagonalBlock {
      * and its right half. */
     BL_HD void apply(int k0, int j0, int j1) const
     {
-        if constexpr (!UPPER) {
+        if constexpr (WIDTH == LEAF_OF_L) {
             apply_to_half(j0);
             return;
         }
