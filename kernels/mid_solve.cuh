@@ -449,11 +449,11 @@ __global__ void __launch_bounds__(256) lu_solve_few(const MidSolve g)
         __syncthreads();
         if (thread < 32) {
             T x[COLUMNS];
-            const int own = lane < width ? lane : 0;
+            const bool has_row = lane < width; /* no one else reads or writes it here */
             BL_UNROLL
             for (int c = 0; c < COLUMNS; c++)
-                x[c] = b[top + own][c];
-            const Divisor<T> divisor(upper ? corner[own][own] : one<T>());
+                x[c] = has_row ? b[top + lane][c] : T{};
+            const Divisor<T> divisor(upper && has_row ? corner[lane][lane] : one<T>());
 #pragma unroll 2
             for (int i = 0; i < width; i++) {
                 const int k = upper ? width - 1 - i : i;
@@ -468,7 +468,7 @@ __global__ void __launch_bounds__(256) lu_solve_few(const MidSolve g)
                         x[c] = less<false>(x[c], l, y);
                 }
             }
-            if (lane < width)
+            if (has_row)
                 BL_UNROLL
             for (int c = 0; c < COLUMNS; c++)
                 b[top + lane][c] = x[c];
