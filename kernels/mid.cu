@@ -23,6 +23,9 @@ constexpr int WIDTH = MID_WIDTH; /* also of the columns that a block solves for 
 /* Right-hand sides from which on they are solved for by 64 at a time. */
 constexpr int MANY = 9;
 
+/* Columns of the widest panel of the kernels that invert. */
+constexpr int MOST_COLUMNS = 128;
+
 /* Bytes of matrices in the work space that are enough; from there on a job goes by parts.
  */
 constexpr size_t ENOUGH = size_t(1) << 30;
@@ -214,6 +217,22 @@ void solve(const struct bl_job *job, Launcher &launcher)
                    k->few_bytes[which](g.rows), parameters);
 }
 
+/* Inverses, on the tensor cores where there are kernels for that. */
+void invert(const SolveKernels *k, MidSolve g, int64_t slots, Launcher &launcher)
+{
+    const InvertKernel *i = k->invert;
+    if (!i || launcher.card.capability < 90)
+        return start_many(k, k->inverse, g, slots, g.n, launcher);
+    const int panels = (g.n + MOST_COLUMNS - 1) / MOST_COLUMNS;
+    while (i->columns * panels < g.n)
+        i++;
+    const int warps = (g.n + ROWS_A_WARP - 1) / ROWS_A_WARP;
+    g.strips = (g.n + i->rows - 1) / i->rows;
+    void *parameters[] = {&g};
+    launcher.start(i->kernel, slots * g.strips, 32 * ((warps + g.strips - 1) / g.strips),
+                   i->shared_bytes(g.n), parameters);
+}
+
 /* The work space of a job that needs matrices beside its own, a part of the batch at a
  * time. Offsets into it. */
 struct Room {
@@ -222,9 +241,15 @@ struct Room {
     size_t ipiv, info, strange, items, moves, again, bytes; /* the matrices come first */
 };
 
+/* Its columns begin at whole 16 bytes. */
+int64_t own_ld(const struct bl_job *job)
+{
+    return (job->n + 3) / 4 * 4;
+}
+
 Room room_of(const struct bl_job *job, const Card &card)
 {
-    const size_t matrix = job->n * job->n * element[job->precision];
+    const size_t matrix = own_ld(job) * job->n * element[job->precision];
     Room r = {};
     r.slots = ENOUGH / matrix > 16 ? int64_t(ENOUGH / matrix) : 16;
     if (r.slots > job->batch)
@@ -258,7 +283,7 @@ void with_copies(const struct bl_job *job, Launcher &launcher)
     const bool to_factor = job->routine == BL_GEINV || job->routine == BL_GEDET;
     MidSolve g = solve_of(job);
     g.packed = true;
-    g.lu = {work, nullptr, job->n, job->n * job->n};
+    g.lu = {work, nullptr, own_ld(job), own_ld(job) * job->n};
     g.strange = (int *)(work + room.strange);
     g.b = job->routine == BL_GETRI ? job->a : job->x;
     g.ld_of_b = job->routine == BL_GETRI ? g.OF_A : g.OF_X;
@@ -274,7 +299,7 @@ void with_copies(const struct bl_job *job, Launcher &launcher)
         const bool direct = to_factor && !job->items && on_chip(job, launcher.card);
         struct bl_item *own_items =
             job->items ? (struct bl_item *)(work + room.items) : nullptr;
-        MidCopy c = {job->a, work, g.first, job->items, own_items, g.n};
+        MidCopy c = {job->a, g.lu, g.first, job->items, own_items, g.n};
         void *copy[] = {&c};
         if (!direct)
             launcher.start(k->copy, slots, 256, 0, copy);
@@ -300,7 +325,7 @@ void with_copies(const struct bl_job *job, Launcher &launcher)
             continue;
         }
         launcher.clear(g.strange, slots * sizeof(int));
-        start_many(k, k->inverse, g, slots, g.n, launcher);
+        invert(k, g, slots, launcher);
         MidAgain again = {g, slots, job->routine == BL_GETRI ? job->block : WIDTH,
                           work + room.again};
         void *parameters[] = {&again};

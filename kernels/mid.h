@@ -80,8 +80,7 @@ struct MidSolve {
 /* Copies of the job's matrices to slots, n x n, and items for them where the job has
  * some. */
 struct MidCopy {
-    struct bl_operand from;
-    void *to;
+    struct bl_operand from, to;
     int64_t first;
     const struct bl_item *items;
     struct bl_item *own_items;
@@ -100,10 +99,20 @@ struct MidDeterminant {
     struct bl_operand phase, logabs;
 };
 
+/* A kernel that inverts by panels of `columns`, each block up to `rows` rows, a warp 16
+ * of them. */
+struct InvertKernel {
+    const void *kernel;
+    int columns, rows;
+    size_t (*shared_bytes)(int n);
+};
+constexpr int ROWS_A_WARP = 16;
+
 struct SolveKernels {
     const void *many, *inverse, *few[2], *copy, *again, *determinant;
     size_t (*many_bytes)(int kept, int rows); /* of shared memory; `inverse` too */
     size_t (*few_bytes[2])(int rows);         /* for up to 1 and 4 columns */
+    const InvertKernel *invert; /* by rising number of columns, from sm_90; NULL: none */
 };
 extern const SolveKernels mid_solve_s, mid_solve_d, mid_solve_c, mid_solve_z;
 

@@ -96,26 +96,6 @@ __device__ __forceinline__ Complex<R> less(Complex<R> a, Complex<R> l, Complex<R
         return sub(a, mul(x, l));
 }
 
-/* row_at[k]: the row of B that comes to row k by the interchanges. `pivot` has room for n
- * numbers. A block. */
-__device__ __forceinline__ void find_rows(const Pivots &pivots, int n, short *pivot,
-                                          short *row_at)
-{
-    for (int k = threadIdx.x; k < n; k += blockDim.x)
-        pivot[k] = short(pivots.get(k));
-    __syncthreads();
-    for (int r = threadIdx.x; r < n; r += blockDim.x) {
-        int at = r;
-#pragma unroll 4
-        for (int k = 0; k < n; k++) {
-            const int p = pivot[k];
-            at = at == k ? p : at == p ? k : at;
-        }
-        row_at[at] = short(r);
-    }
-    __syncthreads();
-}
-
 /* ---- 64 columns at a time ---- */
 
 constexpr int SOLVE_THREADS = 256;
@@ -172,23 +152,13 @@ __global__ void __launch_bounds__(SOLVE_THREADS, sizeof(T) == 16  ? 1
     const int n = w.n, strip = int(blockIdx.x % g.strips), column = strip * NB;
     const int blocks = (n + NB - 1) / NB, sides = INVERSE ? n : g.nrhs;
     int64_t info = 0;
-    if (g.lu_info.p || g.lu_info.array)
+    if (INVERSE)
+        info = inverse_info(g, w, slot, strip == 0);
+    else if (g.lu_info.p || g.lu_info.array)
         info =
             get_integer(operand_at(g.lu_info, g.packed ? slot : w.index, g.lu_info_size),
                         g.lu_info_size);
-    if (INVERSE && !g.lu_info.p) {
-        /* The first zero of the diagonal. */
-        __shared__ int first_zero;
-        if (thread == 0)
-            first_zero = n;
-        __syncthreads();
-        for (int k = thread; k < n; k += SOLVE_THREADS)
-            if (is_zero(w.lu[k + k * w.lda]))
-                atomicMin(&first_zero, k);
-        __syncthreads();
-        info = first_zero < n ? first_zero + 1 : 0;
-    }
-    if (thread == 0 && strip == 0 && (g.info.p || g.info.array))
+    if (!INVERSE && thread == 0 && strip == 0 && (g.info.p || g.info.array))
         put_integer(operand_at(g.info, w.index, g.int_size), g.int_size, info);
     if (column >= sides || info)
         return;
@@ -525,7 +495,7 @@ size_t solve_few_bytes(int rows)
 /* ---- the table entry of a precision ---- */
 
 template <class T>
-constexpr SolveKernels solve_kernels()
+constexpr SolveKernels solve_kernels(const InvertKernel *invert = nullptr)
 {
     return {(const void *)lu_solve<T, false>,
             (const void *)lu_solve<T, true>,
@@ -534,7 +504,8 @@ constexpr SolveKernels solve_kernels()
             (const void *)lu_invert_again<T>,
             (const void *)lu_determinant<T>,
             solve_bytes<T>,
-            {solve_few_bytes<T, 1>, solve_few_bytes<T, 4>}};
+            {solve_few_bytes<T, 1>, solve_few_bytes<T, 4>},
+            invert};
 }
 
 } // namespace bl
