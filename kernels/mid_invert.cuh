@@ -122,7 +122,8 @@ struct Walk {
 };
 
 /* -1 times the inverses of the two triangles of tile t of the diagonal, to `to` by
- * columns, U's first. Eight lanes a tile, a lane a column; the warp. */
+ * columns, U's first; nowhere, where that is NULL. Eight lanes a tile, a lane a column;
+ * the warp. */
 __device__ __forceinline__ void invert_tile(const double *A, int64_t lda, int n, int t,
                                             double *to)
 {
@@ -146,7 +147,8 @@ __device__ __forceinline__ void invert_tile(const double *A, int64_t lda, int n,
         BL_UNROLL
     for (int i = k + 1; i < EDGE; i++)
         y[i] = fma(-from_lane(a[i], group + k), y[k], y[i]);
-    BL_UNROLL
+    if (to)
+        BL_UNROLL
     for (int i = 0; i < EDGE; i++) {
         to[own * EDGE + i] = -x[i];
         to[EDGE * EDGE + own * EDGE + i] = -y[i];
@@ -217,9 +219,9 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) lu_invert_rows(const MidSo
     for (int i = 0; i < STAGES - 1; i++)
         fetch();
     for (int t = thread / 32 * 4; t < tiles; t += threads / 32 * 4) {
-        const int own = min(t + lane / EDGE, tiles - 1);
-        if (t + lane / EDGE == own)
-            invert_tile(A, lda, n, own, inverse + own * 2 * EDGE * EDGE);
+        const int own = t + lane / EDGE;
+        invert_tile(A, lda, n, own,
+                    own < tiles ? inverse + own * 2 * EDGE * EDGE : nullptr);
     }
     find_rows(w.pivots, n, pivot, row_at);
 
@@ -240,11 +242,12 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) lu_invert_rows(const MidSo
                     to[EDGE] = v[2 + i];
             }
     };
-    auto get = [&](int column, double(&v)[4]) {
+    /* Columns before `from_column` count as zeros. */
+    auto get = [&](int column, double(&v)[4], int from_column) {
         BL_UNROLL
         for (int i = 0; i < 2; i++) {
             v[i] = v[2 + i] = 0;
-            if (column + i < n) {
+            if (column + i >= from_column && column + i < n) {
                 const double *from = w.b + row_at[column + i] * ldb + row;
                 if (row < n)
                     v[i] = from[0];
@@ -261,7 +264,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) lu_invert_rows(const MidSo
             BL_UNROLL
             for (int half = 0; half < 2; half++)
                 if (has_rows)
-                    get(stage * ROWS_A_STAGE + half * EDGE + pair, a[half]);
+                    get(stage * ROWS_A_STAGE + half * EDGE + pair, a[half], 0);
         };
         if (stages > 0)
             take(now.stage);
@@ -339,8 +342,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) lu_invert_rows(const MidSo
         if (!ONE_PANEL && panel + 1 < now.panels) {
             BL_UNROLL
             for (int j = 0; j < TILES; j++)
-                if (has_rows && column + j * EDGE >= first_row)
-                    get(column + j * EDGE, x[j]);
+                get(column + j * EDGE, x[j], first_row); /* Y begins at the diagonal */
         }
         BL_UNROLL
         for (int j = 0; j < TILES; j++)

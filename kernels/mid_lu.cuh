@@ -14,6 +14,7 @@
 #include "mid.h"
 #include "mid_rest.cuh"
 #include "kernel.cuh"
+#include "tiny.cuh"
 
 namespace bl
 {
@@ -139,27 +140,7 @@ __device__ __forceinline__ unsigned largest_of_warp(unsigned x)
 #endif
 }
 
-/* ---- reciprocals, and when they are used ---- */
-
-__device__ __forceinline__ double reciprocal(double x)
-{
-    return __drcp_rn(x);
-}
-__device__ __forceinline__ float reciprocal(float x)
-{
-    return __frcp_rn(x);
-}
-/* div(one, z), with one division for both cases of each quotient. */
-template <class R>
-__device__ __forceinline__ Complex<R> reciprocal(Complex<R> z)
-{
-    const bool swap = fabs(z.re) < fabs(z.im);
-    const R large = swap ? z.im : z.re, ratio = div(swap ? z.re : z.im, large);
-    const R den = add(mul(swap ? z.re : z.im, ratio), large);
-    const R re = swap ? add(ratio, R(0)) : add(mul(R(0), ratio), R(1));
-    const R im = swap ? sub(mul(R(0), ratio), R(1)) : sub(R(0), ratio);
-    return {div(re, den), div(im, den)};
-}
+/* ---- when reciprocals are used ---- */
 
 /* Keeps the compiler from putting one off until the other is there. */
 __device__ __forceinline__ void together(unsigned &x, float &y)
@@ -312,11 +293,9 @@ struct Chip {
 
     T rows[W][C * STRIDE];   /* a warp's pivot rows of its panel, C at a time */
     T corner[PANELS][C * C]; /* L of a panel in its own pivot rows, by columns */
-    T factor[2];             /* the reciprocal of the last pivots */
     Real<T> magnitude[ROWS]; /* of a column, for ties */
     Signal column[ROWS], panel[PANELS], placed[PANELS];
     int pivot[ROWS + C]; /* the row of step k; -1: there is no step k (yet) */
-    int how[2];          /* the Scaling of the last pivots */
     int step[ROWS];      /* the step whose pivot a row is; NONE, OUTSIDE */
     int position[ROWS],
         at[ROWS]; /* of a row; of a position, after `interchanges` steps */
@@ -436,8 +415,8 @@ struct Panel {
     int lane;
     T a[R][C];
 
-    __device__ __forceinline__ Panel(Shared &shared)
-        : s(shared), rows(shared.rows[threadIdx.x / 32]), lane(threadIdx.x % 32)
+    __device__ __forceinline__ Panel(Shared &shared, int warp)
+        : s(shared), rows(shared.rows[warp]), lane(threadIdx.x % 32)
     {
     }
 
@@ -512,116 +491,150 @@ struct Panel {
     __device__ __forceinline__ int follow(int q, const T *l, int height)
     {
         int place[R], k = 0;
-        bool here[R];
         for (; k < C; k++) {
             s.column[q * C + k].wait();
             const int pivot = s.pivot[q * C + k];
             if (pivot < 0)
                 break;
-            BL_UNROLL
-            for (int i = 0; i < R; i++) {
-                if (k == 0)
-                    place[i] = s.place[q][i * 32 + lane];
-                here[i] = __any_sync(ALL_LANES, pivot == i * 32 + lane);
-            }
-            BL_UNROLL
+            if (k == 0)
+                BL_UNROLL
             for (int i = 0; i < R; i++)
-                if (here[i])
-                    write_row(pivot % 32 == lane, rows + k * STRIDE, a[i]);
+                place[i] = s.place[q][i * 32 + lane];
+            T v[C];
+            select(v, pivot / 32);
+            write_row(pivot % 32 == lane, rows + k * STRIDE, v);
             __syncwarp();
             subtract(l + k * height, place, rows + k * STRIDE);
         }
         return k;
     }
 
-    /* Step k, column j of the panel, which stands first in `a`; afterwards the next one
-     * does, so that all steps are one loop that the instruction cache holds. The pivot
-     * row goes to `rows` in the same way, from the pivot on. `active`: rows without a
-     * pivot. False: a NaN or Inf in the column, nothing done. */
-    __device__ __forceinline__ bool eliminate(int p, int j, T *l, const int (&place)[R],
-                                              unsigned (&active)[R])
+    /* What the next pivot may be: the largest of a lane's first elements and of all of
+     * them, by magnitude_key(). */
+    struct Candidate {
+        T value, factor; /* of the lane; its quick reciprocal */
+        unsigned most, all;
+        int where;  /* its row is 32 where + lane */
+        bool twice; /* or another one is */
+    };
+
+    __device__ __forceinline__ Candidate candidate(const unsigned (&active)[R]) const
     {
-        const int k = p * C + j;
-        unsigned key[R], most = 0;
-        T mine = a[0][0];
-        int where = 0;
-        bool twice = false;
+        Candidate c;
+        c.value = a[0][0];
+        c.most = magnitude_key(a[0][0]) & active[0];
+        c.where = 0;
+        c.twice = false;
         BL_UNROLL
-        for (int i = 0; i < R; i++) {
-            key[i] = magnitude_key(a[i][0]) & active[i];
-            if (i > 0) {
-                bool greater = key[i] > most;
-                twice = greater ? false : twice || key[i] == most;
-                mine = greater ? a[i][0] : mine;
-                where = greater ? i : where;
-            }
-            most = max(most, key[i]);
+        for (int i = 1; i < R; i++) {
+            const unsigned key = magnitude_key(a[i][0]) & active[i];
+            const bool greater = key > c.most;
+            c.twice = greater ? false : c.twice || key == c.most;
+            c.value = greater ? a[i][0] : c.value;
+            c.where = greater ? i : c.where;
+            c.most = max(c.most, key);
         }
-        unsigned all = largest_of_warp(most);
-        T factor = reciprocal(mine);
-        together(all, factor);
-        bool chosen = most == all;
+        c.all = largest_of_warp(c.most);
+        c.factor = quick_reciprocal(c.value);
+        together(c.all, c.factor);
+        return c;
+    }
+
+    /* Where the quick way will not do: several may be largest, or the reciprocal is not
+     * all there is to the column. Returns its Scaling. */
+    __device__ __forceinline__ int choose(int p, int k, Candidate &c, bool &chosen,
+                                          const unsigned (&active)[R])
+    {
         const unsigned ballot = __ballot_sync(ALL_LANES, chosen);
-        const bool tie =
-            __any_sync(ALL_LANES, chosen && twice) || (ballot & (ballot - 1));
-        if (all >= infinity_key<Real<T>>())
-            return false;
-        int pivot = where * 32 + lane;
-        if (tie) {
+        if (__any_sync(ALL_LANES, chosen && c.twice) || (ballot & (ballot - 1))) {
             BL_UNROLL
             for (int i = 0; i < R; i++)
                 s.magnitude[i * 32 + lane] = active[i] ? abs1(a[i][0]) : Real<T>(-1);
             __syncwarp();
-            pivot = first_largest(s, Shared::ROWS, k, p);
+            const int pivot = first_largest(s, Shared::ROWS, k, p);
             chosen = pivot % 32 == lane;
+            c.where = pivot / 32;
             BL_UNROLL
-            for (int i = 0; i < R; i++) {
-                bool it = pivot == i * 32 + lane;
-                mine = it ? a[i][0] : mine;
-                key[i] = it ? all : 0;
-            }
-            factor = reciprocal(mine);
+            for (int i = 0; i < R; i++)
+                c.value = i == c.where ? a[i][0] : c.value;
         }
+        c.factor = reciprocal(c.value);
+        int how = scaling(c.value, c.factor);
+        if (chosen && how != MULTIPLY && s.zero == 0 && is_zero(c.value))
+            s.zero = k + 1;
+        const unsigned one = __ballot_sync(ALL_LANES, chosen);
+        return __shfl_sync(ALL_LANES, how, __ffs(int(one)) - 1);
+    }
+
+    /* The lane's row 32 where + lane. */
+    __device__ __forceinline__ void select(T (&v)[C], int where) const
+    {
+        BL_UNROLL
+        for (int c = 0; c < C; c++)
+            BL_UNROLL
+        for (int i = 0; i < R; i++)
+            v[c] = i == 0 || i == where ? a[i][c] : v[c];
+    }
+
+    /* Step k, column j of the panel, which stands first in `a`; afterwards the next one
+     * does, so that all steps are one loop that the instruction cache holds. The pivot
+     * row goes to `rows` in the same way, from the pivot on, its reciprocal behind it.
+     * `active`: rows without a pivot. `next`: this step's candidates, on return the next
+     * one's, which are found in the shadow of the last columns' sums. False: a NaN or Inf
+     * in the column, nothing done. */
+    __device__ __forceinline__ bool eliminate(int p, int j, T *l, const int (&place)[R],
+                                              unsigned (&active)[R], Candidate &next)
+    {
+        const int k = p * C + j;
+        T v[C];
+        select(v, next.where);
+        bool chosen = next.most == next.all;
+        const bool odd = next.twice || !has_moderate_parts(next.value) ||
+                         (Traits<T>::complex && is_one(next.factor));
+        const unsigned ballot = __ballot_sync(ALL_LANES, chosen);
+        const bool rare = __any_sync(ALL_LANES, chosen && odd) ||
+                          (ballot & (ballot - 1)) || !is_moderate<T>(next.all);
+        int how = MULTIPLY;
+        if (__builtin_expect(rare, 0)) {
+            if (next.all >= infinity_key<Real<T>>())
+                return false;
+            how = choose(p, k, next, chosen, active);
+            select(v, next.where);
+        }
+        T *row = rows + j * STRIDE, u[C], x[R];
+        write_row(chosen, row, v);
         if (chosen) {
-            s.factor[k % 2] = factor;
-            s.how[k % 2] = scaling(mine, factor);
+            const int pivot = next.where * 32 + lane;
+            row[C] = next.factor;
             s.pivot[k] = pivot;
             s.step[pivot] = k;
             s.turn[p][pivot] = (unsigned char)j;
         }
-        T *row = rows + j * STRIDE, u[C], x[R];
-        bool is_pivot[R], here[R];
-        BL_UNROLL
-        for (int i = 0; i < R; i++) {
-            is_pivot[i] = key[i] == all;
-            here[i] = __any_sync(ALL_LANES, is_pivot[i]);
-            active[i] = is_pivot[i] ? 0 : active[i];
-        }
         BL_UNROLL
         for (int i = 0; i < R; i++)
-            if (here[i])
-                write_row(is_pivot[i], row, a[i]);
+            active[i] = chosen && next.where == i ? 0 : active[i];
         __syncwarp();
-        factor = s.factor[k % 2];
-        const int how = s.how[k % 2];
+        const T factor = load(row + C, true);
         read_row(u, row);
         BL_UNROLL
         for (int i = 0; i < R; i++)
             x[i] = mul(factor, a[i][0]);
-        if (how != MULTIPLY) {
+        if (__builtin_expect(how != MULTIPLY, 0)) {
             BL_UNROLL
             for (int i = 0; i < R; i++)
                 x[i] = how == LEAVE ? a[i][0] : quotient(a[i][0], u[0]);
         }
         BL_UNROLL
         for (int i = 0; i < R; i++)
+            a[i][0] = sub(a[i][1], mul(x[i], u[1]));
+        BL_UNROLL
+        for (int i = 0; i < R; i++)
             if (active[i])
                 l[place[i]] = x[i];
-        if (how != MULTIPLY && lane == 0 && s.zero == 0 && is_zero(u[0]))
-            s.zero = k + 1;
         s.column[k].set();
+        next = candidate(active);
         BL_UNROLL
-        for (int c = 1; c < C; c++)
+        for (int c = 2; c < C; c++)
             BL_UNROLL
         for (int i = 0; i < R; i++)
             a[i][c - 1] = sub(a[i][c], mul(x[i], u[c]));
@@ -644,8 +657,9 @@ struct Panel {
             s.turn[p][i * 32 + lane] = 255;
             count += __popc(ballot);
         }
+        Candidate next = candidate(active);
 #pragma unroll 1
-        while (done < steps && eliminate(p, done, l + done * height, place, active))
+        while (done < steps && eliminate(p, done, l + done * height, place, active, next))
             done++;
         __syncwarp();
         for (int e = lane; e < C * C; e += 32) {
@@ -759,7 +773,8 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     }
     A = (T *)__cvta_global_to_generic(__cvta_generic_to_global(A));
     const int panels = (n + C - 1) / C, pivoting = (order + C - 1) / C;
-    const int warp = threadIdx.x / 32;
+    /* From a lane, or else the compiler asks for the thread's number again and again. */
+    const int warp = __shfl_sync(ALL_LANES, int(threadIdx.x / 32), 0);
 
     for (int i = threadIdx.x; i < Shared::ROWS + C; i += W * 32) {
         s.pivot[i] = -1;
@@ -777,7 +792,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
         s.interchanges = s.zero = s.strange = 0;
         s.steps = order;
     }
-    Panel<T, R, C, W> panel(s);
+    Panel<T, R, C, W> panel(s, warp);
     bool begun = false;
     for (int p = warp; p < panels; p += W) {
         T *const own = A + int64_t(p * C) * lda;
