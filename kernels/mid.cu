@@ -147,12 +147,10 @@ size_t moves_bytes(const struct bl_job *job, int64_t batch, const Card &card)
     return on_chip(job, card) ? 0 : batch * blocked[job->precision]->moves_bytes;
 }
 
-/* The factors of job->a, or of the matrices of `from` from `first` on, which only a
- * kernel on the chip can read. */
-void factor(const struct bl_job *job, Launcher &launcher,
-            const struct bl_operand &from = {}, int64_t first = 0)
+/* The factors of job->a. Only where a kernel keeps the matrix on the chip may `g` ask for
+ * something else too. */
+void factor(const struct bl_job *job, Launcher &launcher, MidArguments g = {})
 {
-    MidArguments g = {};
     g.a = job->a;
     g.ipiv = job->ipiv;
     g.info = job->info;
@@ -160,8 +158,6 @@ void factor(const struct bl_job *job, Launcher &launcher,
     g.m = job->m;
     g.n = job->n;
     g.int_size = job->int_size;
-    g.from = from;
-    g.number = first;
     const MidKernel *k = on_chip(job, launcher.card);
     if (!k)
         return launch_blocked(job, &g, launcher);
@@ -261,7 +257,7 @@ Room room_of(const struct bl_job *job, const Card &card)
         at += aligned(bytes);
         return begin;
     };
-    r.ipiv = take(r.slots * job->n * sizeof(int32_t));
+    r.ipiv = take(r.slots * job->n * sizeof(int64_t));
     r.info = take(r.slots * sizeof(int32_t));
     r.strange = take(r.slots * sizeof(int));
     r.items = take(job->items ? r.slots * sizeof(struct bl_item) : 0);
@@ -313,10 +309,20 @@ void with_copies(const struct bl_job *job, Launcher &launcher)
             sub.items = own_items;
             sub.batch = slots;
             sub.work = work + room.moves;
-            if (direct)
-                factor(&sub, launcher, job->a, g.first);
-            else
-                factor(&sub, launcher);
+            MidArguments more = {};
+            if (direct) {
+                more.from = job->a;
+                more.number = g.first;
+            }
+            if (direct && job->routine == BL_GEDET) {
+                more.phase = job->phase;
+                more.logabs = job->logabs;
+                sub.info = job->info;
+                sub.int_size = job->int_size;
+            }
+            factor(&sub, launcher, more);
+            if (more.phase.p || more.phase.array)
+                continue;
         }
         if (job->routine == BL_GEDET) {
             MidDeterminant d = {g, job->phase, job->logabs};
@@ -379,11 +385,18 @@ cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stre
     case BL_GETRF:
         factor(job, launcher);
         break;
-    case BL_GESV:
-        factor(job, launcher);
-        if (job->nrhs > 0)
+    case BL_GESV: {
+        const MidKernel *chip = on_chip(job, card);
+        MidArguments more = {};
+        if (chip && job->nrhs <= chip->threads / 32) { /* a warp each */
+            more.b = job->b;
+            more.nrhs = int(job->nrhs);
+        }
+        factor(job, launcher, more);
+        if (job->nrhs > more.nrhs)
             solve(job, launcher);
         break;
+    }
     case BL_GETRS:
         solve(job, launcher);
         break;

@@ -32,6 +32,10 @@ struct MidArguments {
     Moves *moves;
     struct bl_operand from;
     int64_t number;
+    /* Also solved for are nrhs columns of b. Where there is a phase, the determinant and
+     * INFO of number number + i are all that is asked for; `a` is work space then. */
+    struct bl_operand b, phase, logabs;
+    int nrhs;
 };
 
 /* A kernel that keeps a matrix of at most `rows` rows on the chip, one block a matrix. */

@@ -12,9 +12,9 @@
 #define BL_MID_LU_CUH
 
 #include "mid.h"
-#include "mid_rest.cuh"
+#include "mid_chip.cuh"
+#include "determinant.cuh"
 #include "kernel.cuh"
-#include "tiny.cuh"
 
 namespace bl
 {
@@ -178,12 +178,6 @@ __device__ __forceinline__ int scaling(T pivot, T factor)
     return rare_scaling(pivot);
 }
 
-template <class T>
-BL_CALL T quotient(T x, T y)
-{
-    return div(x, y);
-}
-
 /* ---- 16 bytes at a time ---- */
 
 template <class T>
@@ -224,51 +218,6 @@ __device__ __forceinline__ void write_row(bool yes, T *row, const T (&u)[C],
         }
 }
 
-/* ---- global memory: a complex number in one access where its address allows ---- */
-
-template <class T>
-struct Parts {
-    using Type = T;
-};
-template <>
-struct Parts<Complex<float>> {
-    using Type = float2;
-};
-template <>
-struct Parts<Complex<double>> {
-    using Type = double2;
-};
-
-template <class T>
-__device__ __forceinline__ bool is_aligned(const T *p)
-{
-    return !Traits<T>::complex || (uintptr_t)p % sizeof(T) == 0;
-}
-
-template <class T>
-__device__ __forceinline__ T load(const T *p, bool aligned)
-{
-    if (Traits<T>::complex && aligned) {
-        auto v = *(const typename Parts<T>::Type *)p;
-        T x;
-        memcpy(&x, &v, sizeof x);
-        return x;
-    }
-    return *p;
-}
-
-template <class T>
-__device__ __forceinline__ void store(T *p, T x, bool aligned)
-{
-    if (Traits<T>::complex && aligned) {
-        typename Parts<T>::Type v;
-        memcpy(&v, &x, sizeof v);
-        *(typename Parts<T>::Type *)p = v;
-    } else {
-        *p = x;
-    }
-}
-
 __device__ __forceinline__ void put_integer(void *p, int size, int64_t value)
 {
     if (size == 4)
@@ -295,6 +244,7 @@ struct Chip {
     T corner[PANELS][C * C]; /* L of a panel in its own pivot rows, by columns */
     Real<T> magnitude[ROWS]; /* of a column, for ties */
     Signal column[ROWS], panel[PANELS], placed[PANELS];
+    Product product;     /* of the diagonal, where the determinant is asked for */
     int pivot[ROWS + C]; /* the row of step k; -1: there is no step k (yet) */
     int step[ROWS];      /* the step whose pivot a row is; NONE, OUTSIDE */
     int position[ROWS],
@@ -310,13 +260,6 @@ struct Chip {
 };
 
 enum { NONE = 1 << 20, OUTSIDE = -1 };
-
-/* Where panel q begins in the packed L of a matrix of m rows. */
-template <int C>
-__host__ __device__ __forceinline__ int packed(int m, int q)
-{
-    return C * (q * m - C * (q * (q - 1) / 2));
-}
 
 template <class T, int R, int C, int W>
 size_t lu_shared_bytes(int m, int n)
@@ -673,8 +616,8 @@ struct Panel {
     }
 
     /* `rows`, whose first is row 0 of A. With a corner: the panel's own, L below the
-     * diagonal, and each row begins there. */
-    __device__ __forceinline__ void write_rows(T *A, int64_t lda, int m, int n,
+     * diagonal, and each row begins there. Without `put` they are looked at only. */
+    __device__ __forceinline__ void write_rows(T *A, int64_t lda, int m, int n, bool put,
                                                const T *corner = nullptr)
     {
         const bool aligned = is_aligned(A);
@@ -687,7 +630,8 @@ struct Panel {
                               : rows[r * STRIDE + j - r];
                 if (Traits<T>::complex && !is_finite(x))
                     atomicOr(&s.strange, 1);
-                store(A + r + j * lda, x, aligned);
+                if (put)
+                    store(A + r + j * lda, x, aligned);
             }
         }
         __syncwarp();
@@ -732,7 +676,28 @@ __device__ __noinline__ void write_moves(Shared &s, Moves &moves, const Pivots &
         moves.count = s.interchanges;
 }
 
+/* The determinant's next factors, which begin rows of a panel. One lane. */
+template <class T>
+__device__ __noinline__ void multiply_diagonal(Product &product, const T *rows,
+                                               int stride, const int *ipiv, int first,
+                                               int steps)
+{
+    Product det = product;
+    for (int r = 0; r < steps; r++) {
+        const T u = rows[r * stride];
+        multiply_on(det, ipiv[first + r] == first + r ? u : negative(u));
+    }
+    product = det;
+}
+
 /* ---- the kernel ---- */
+
+__device__ __forceinline__ struct bl_item item_of(const MidArguments &g)
+{
+    if (g.items)
+        return g.items[blockIdx.x];
+    return {blockIdx.x, g.m, g.n, g.a.ld, 0};
+}
 
 /* A block: a matrix. Warp w: panels w, w + W, ... of C columns. A thread: rows lane,
  * lane + 32, ... of the panel. Shared memory: Chip, then L, packed. */
@@ -743,12 +708,9 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     using Shared = Chip<T, R, C, W>;
     Shared &s = *(Shared *)memory;
     T *const packed_l = (T *)(memory + (sizeof(Shared) + 15) / 16 * 16);
-    struct bl_item item = {blockIdx.x, g.m, g.n, g.a.ld, 0};
-    if (g.items)
-        item = g.items[blockIdx.x];
+    const bool quiet = g.phase.p || g.phase.array; /* nothing else is asked for */
+    const struct bl_item item = item_of(g);
     int m = int(item.m), n = int(item.n), order = m < n ? m : n;
-    int64_t info = 0;
-    void *const info_at = operand_at(g.info, item.index, g.int_size);
     const int64_t lda = item.lda;
     T *A = (T *)operand_at(g.a, item.index, sizeof(T));
     const T *from = A;
@@ -756,10 +718,9 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     if (g.moves && g.first > 0) {
         if (g.first >= order)
             return;
-        info = get_integer(info_at, g.int_size);
     } else if (order < 1) { /* one item of many */
         if (threadIdx.x == 0)
-            put_integer(info_at, g.int_size, 0);
+            put_integer(operand_at(g.info, item.index, g.int_size), g.int_size, 0);
         return;
     }
     if (g.moves) {
@@ -791,6 +752,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     if (threadIdx.x == 0) {
         s.interchanges = s.zero = s.strange = 0;
         s.steps = order;
+        s.product = {{1, 0}, 0};
     }
     Panel<T, R, C, W> panel(s, warp);
     bool begun = false;
@@ -816,7 +778,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
                 count = panel.follow(q, l, height);
             }
             __syncwarp();
-            panel.write_rows(own + q * C, lda, count, columns);
+            panel.write_rows(own + q * C, lda, count, columns, !quiet);
             if (count < C)
                 break;
         }
@@ -830,15 +792,19 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
             for (int j = first; j < C; j++)
                 s.column[p * C + j].set();
             s.panel[p].set();
-            panel.write_rows(own + p * C, lda, first, columns, s.corner[p]);
+            panel.write_rows(own + p * C, lda, first, columns, !quiet, s.corner[p]);
             if (p > 0)
                 s.placed[p - 1].wait();
-            if (threadIdx.x % 32 == 0)
+            if (threadIdx.x % 32 == 0) {
                 interchange_on(s, p * C + first);
+                if (quiet)
+                    multiply_diagonal(s.product, panel.rows, panel.STRIDE, s.ipiv, p * C,
+                                      first);
+            }
             s.placed[p].set();
         }
         /* What ended the steps has been published; else `steps` is as it was. */
-        if (!all && s.steps < order) {
+        if (!all && s.steps < order && !quiet) {
             s.placed[s.steps / C].wait();
             panel.write_left(own + first * lda, lda, min(C, columns) - first);
         }
@@ -850,7 +816,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     /* L below the corners, in the order of the positions. */
     const int steps = s.steps;
     const bool aligned = is_aligned(A);
-    for (int q = warp; q * C < steps; q += W) {
+    for (int q = warp; q * C < steps && !quiet; q += W) {
         const T *l = packed_l + packed<C>(m, q);
         const int height = m - q * C, count = min(C, steps - q * C);
         T *to = A + int64_t(q * C) * lda;
@@ -862,8 +828,8 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
                     store(to + i + j * lda, l[j * height + place], aligned);
         }
     }
-    const Pivots pivots = {operand_at(g.ipiv, item.index, g.int_size), g.int_size,
-                           g.first};
+    const int64_t index = item_of(g).index, number = index + (quiet ? g.number : 0);
+    const Pivots pivots = {operand_at(g.ipiv, index, g.int_size), g.int_size, g.first};
     for (int k = threadIdx.x; k < steps; k += W * 32)
         pivots.set(k, s.ipiv[k]);
     const bool rest = steps < order || (Traits<T>::complex && s.strange);
@@ -872,11 +838,33 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
         Team team;
         team.thread = threadIdx.x;
         team.threads = W * 32;
+        if (quiet) /* from the beginning */
+            copy(team, m, n, from, ld_from, A, lda);
         __syncthreads();
-        zero = lu_rest(team, m, n, A, lda, pivots, steps, n, zero);
+        zero =
+            lu_rest(team, m, n, A, lda, pivots, quiet ? 0 : steps, n, quiet ? 0 : zero);
+        __syncthreads();
+        if (quiet)
+            determinant(team, n, A, lda, pivots,
+                        (T *)operand_at(g.phase, number, sizeof(T)),
+                        (Real<T> *)operand_at(g.logabs, number, sizeof(Real<T>)));
     }
-    if (threadIdx.x == 0)
-        put_integer(info_at, g.int_size, info ? info : zero ? g.first + zero : 0);
+    if (threadIdx.x == 0) {
+        void *const at = operand_at(g.info, number, g.int_size);
+        const int64_t before = g.moves && g.first > 0 ? get_integer(at, g.int_size) : 0;
+        put_integer(at, g.int_size, before ? before : zero ? g.first + zero : 0);
+        if (quiet && !rest)
+            put_determinant(s.product, (T *)operand_at(g.phase, number, sizeof(T)),
+                            (Real<T> *)operand_at(g.logabs, number, sizeof(Real<T>)));
+    }
+    if (zero == 0)
+        for (int c = warp; c < g.nrhs; c += W) {
+            T *const b = (T *)operand_at(g.b, index, sizeof(T)) + c * g.b.ld;
+            if (rest)
+                solve_slowly(A, lda, n, pivots, b);
+            else
+                solve_column<T, R, C>(s.place, s.at, packed_l, A, lda, n, b);
+        }
     if (g.moves)
         write_moves(s, g.moves[blockIdx.x], pivots, m, order, rest);
 }

@@ -1,0 +1,191 @@
+/* What a block does with the factors of a matrix that it still has on the chip: solve for
+ * a column of right-hand sides.
+ *
+ * Called by lu_on_chip of mid_lu.cuh. GESV gets netlib's operations in netlib's order: an
+ * element has every product subtracted one by one, none whose factor is a zero of B.
+ */
+#ifndef BL_MID_CHIP_CUH
+#define BL_MID_CHIP_CUH
+
+#include "mid_divisor.cuh"
+#include "mid_rest.cuh"
+
+namespace bl
+{
+
+/* ---- global memory: a complex number in one access where its address allows ---- */
+
+template <class T>
+struct Parts {
+    using Type = T;
+};
+template <>
+struct Parts<Complex<float>> {
+    using Type = float2;
+};
+template <>
+struct Parts<Complex<double>> {
+    using Type = double2;
+};
+
+template <class T>
+__device__ __forceinline__ bool is_aligned(const T *p)
+{
+    return !Traits<T>::complex || (uintptr_t)p % sizeof(T) == 0;
+}
+
+template <class T>
+__device__ __forceinline__ T load(const T *p, bool aligned)
+{
+    if (Traits<T>::complex && aligned) {
+        auto v = *(const typename Parts<T>::Type *)p;
+        T x;
+        memcpy(&x, &v, sizeof x);
+        return x;
+    }
+    return *p;
+}
+
+template <class T>
+__device__ __forceinline__ void store(T *p, T x, bool aligned)
+{
+    if (Traits<T>::complex && aligned) {
+        typename Parts<T>::Type v;
+        memcpy(&v, &x, sizeof v);
+        *(typename Parts<T>::Type *)p = v;
+    } else {
+        *p = x;
+    }
+}
+
+/* ---- */
+
+/* Where panel q begins in the packed L of a matrix of m rows. */
+template <int C>
+__host__ __device__ __forceinline__ int packed(int m, int q)
+{
+    return C * (q * m - C * (q * (q - 1) / 2));
+}
+
+/* L U x = P b, in place. L is packed in shared memory, where place[q][r] is where row r
+ * is in a column of panel q, and at[k] the row that has come to position k; U lies in
+ * memory. A warp; a lane: positions lane, lane + 32, ... */
+template <class T, int R, int C>
+__device__ __noinline__ void solve_column(const unsigned char (*place)[32 * R],
+                                          const int *at, const T *packed_l, const T *A,
+                                          int64_t lda, int n, T *b)
+{
+    constexpr int EACH = sizeof(T) == 16 ? 2 : 4; /* columns of U that are fetched */
+    const int lane = threadIdx.x % 32;
+    T x[R];
+    int row[R];
+    BL_UNROLL
+    for (int i = 0; i < R; i++) {
+        row[i] = at[min(i * 32 + lane, n - 1)];
+        x[i] = b[row[i]];
+    }
+    __syncwarp();
+    BL_UNROLL
+    for (int own = 0; own < R; own++)
+#pragma unroll 1
+        for (int q = own * 32 / C; q < (own + 1) * 32 / C && q * C < n; q++) {
+            const T *l[R];
+            const int height = n - q * C;
+            BL_UNROLL
+            for (int i = own; i < R; i++)
+                l[i] = packed_l + packed<C>(n, q) + place[q][row[i]];
+            BL_UNROLL
+            for (int j = 0; j < C; j++) {
+                const int k = q * C + j;
+                const T y = from_lane(x[own], k % 32);
+                if (k >= n - 1 || is_zero(y))
+                    continue;
+                BL_UNROLL
+                for (int i = own; i < R; i++) {
+                    const T less = sub(x[i], mul(y, load(l[i] + j * height, true)));
+                    x[i] = i * 32 + lane > k ? less : x[i];
+                }
+            }
+        }
+    BL_UNROLL
+    for (int own = R - 1; own >= 0; own--) {
+        if (own * 32 >= n)
+            continue;
+        const int last = min(n - own * 32, 32) - 1, mine = own * 32 + min(lane, last);
+        const Divisor<T> divisor(A[mine + mine * lda]);
+        T u[EACH][R], next[EACH][R];
+        auto fetch = [&](int k) {
+            BL_UNROLL
+            for (int e = 0; e < EACH; e++)
+                BL_UNROLL
+            for (int i = 0; i <= own; i++)
+                next[e][i] = A[min(i * 32 + lane, n - 1) + max(k - e, 0) * lda];
+        };
+        fetch(own * 32 + last);
+#pragma unroll 1
+        for (int from = last; from >= 0; from -= EACH) {
+            BL_UNROLL
+            for (int e = 0; e < EACH; e++)
+                BL_UNROLL
+            for (int i = 0; i <= own; i++)
+                u[e][i] = next[e][i];
+            fetch(own * 32 + from - EACH);
+            BL_UNROLL
+            for (int e = 0; e < EACH; e++) {
+                const int k = from - e;
+                if (k < 0)
+                    continue;
+                if (lane == k && !is_zero(x[own]))
+                    x[own] = divisor(x[own]);
+                const T y = from_lane(x[own], k);
+                if (is_zero(y))
+                    continue;
+                BL_UNROLL
+                for (int i = 0; i <= own; i++) {
+                    const T less = sub(x[i], mul(y, u[e][i]));
+                    x[i] = i < own || lane < k ? less : x[i];
+                }
+            }
+        }
+    }
+    BL_UNROLL
+    for (int i = 0; i < R; i++)
+        if (i * 32 + lane < n)
+            b[i * 32 + lane] = x[i];
+}
+
+/* The same with the factors in memory, where netlib's rules for NaN and Inf have made
+ * them; speed is no aim. */
+template <class T>
+__device__ __noinline__ void solve_slowly(const T *A, int64_t lda, int n,
+                                          const Pivots &pivots, T *b)
+{
+    const int lane = threadIdx.x % 32;
+    if (lane == 0)
+        for (int k = 0; k < n; k++) {
+            const int64_t p = pivots.get(k);
+            const T x = b[k];
+            b[k] = b[p];
+            b[p] = x;
+        }
+    for (int step = 0; step < 2 * n; step++) {
+        const bool up = step >= n;
+        const int k = up ? 2 * n - 1 - step : step;
+        __syncwarp();
+        T y = b[k];
+        __syncwarp();
+        if (is_zero(y))
+            continue;
+        if (up) {
+            y = div(y, A[k + k * lda]);
+            if (lane == 0)
+                b[k] = y;
+        }
+        for (int i = (up ? 0 : k + 1) + lane; i < (up ? k : n); i += 32)
+            b[i] = sub(b[i], mul(y, A[i + k * lda]));
+    }
+    __syncwarp();
+}
+
+} // namespace bl
+#endif
