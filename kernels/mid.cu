@@ -12,6 +12,8 @@ namespace
 {
 
 const MidKernel *const kernels[BL_PRECISIONS] = {mid_lu_s, mid_lu_d, mid_lu_c, mid_lu_z};
+const MidKernel *const scaled[BL_PRECISIONS] = {mid_scaled_s, mid_scaled_d, mid_scaled_c,
+                                                mid_scaled_z};
 const BlockedKernels *const blocked[BL_PRECISIONS] = {&mid_blocked_s, &mid_blocked_d,
                                                       &mid_blocked_c, &mid_blocked_z};
 const SolveKernels *const solvers[BL_PRECISIONS] = {&mid_solve_s, &mid_solve_d,
@@ -45,10 +47,10 @@ size_t shared_limit(const Card &card)
     return card.shared_bytes - 1024; /* what a kernel has of its own */
 }
 
-/* The kernel that keeps m x n on the chip; NULL: none. */
-const MidKernel *on_chip(enum bl_precision precision, int m, int n, const Card &card)
+/* The kernel that keeps m x n on the chip; NULL: none. `of` begins a list of them. */
+const MidKernel *on_chip(const MidKernel *of, int m, int n, const Card &card)
 {
-    for (const MidKernel *k = kernels[precision]; k->kernel; k++)
+    for (const MidKernel *k = of; k->kernel; k++)
         if (m <= k->rows)
             return k->shared_bytes(m, n) <= shared_limit(card) ? k : nullptr;
     return nullptr;
@@ -56,7 +58,9 @@ const MidKernel *on_chip(enum bl_precision precision, int m, int n, const Card &
 
 const MidKernel *on_chip(const struct bl_job *job, const Card &card)
 {
-    return on_chip(job->precision, int(job->m), int(job->n), card);
+    const bool plain = job->routine == BL_GETRFSP;
+    return on_chip((plain ? scaled : kernels)[job->precision], int(job->m), int(job->n),
+                   card);
 }
 
 /* Launches on a stream, until one fails. */
@@ -104,10 +108,10 @@ void launch_blocked(const struct bl_job *job, MidArguments *g, Launcher &launche
     for (int first = 0; first < order; first += WIDTH) {
         g->first = first;
         const MidKernel *chip =
-            on_chip(job->precision, m - first,
+            on_chip(kernels[job->precision], m - first,
                     order - first < WIDTH ? order - first : WIDTH, launcher.card);
         if (job->items) /* of which another may be wider there */
-            chip = on_chip(job->precision, m - first, WIDTH, launcher.card);
+            chip = on_chip(kernels[job->precision], m - first, WIDTH, launcher.card);
         void *parameters[] = {g, &first, &g->moves};
         int i = 0;
         while (m - first > k->panel[i].rows)
@@ -349,6 +353,8 @@ bool takes(const struct bl_job *job, const Card &card)
     const bool can_solve = k->many_bytes(1, rows) <= shared_limit(card) &&
                            k->few_bytes[1](rows) <= shared_limit(card);
     switch (job->routine) {
+    case BL_GETRFSP:
+        return on_chip(job, card);
     case BL_GETRF:
     case BL_GEDET:
         return factors(job, card);
@@ -371,6 +377,7 @@ size_t workspace(const struct bl_job *job, const Card &card)
     case BL_GETRF:
     case BL_GESV:
         return moves_bytes(job, job->batch, card);
+    case BL_GETRFSP:
     case BL_GETRS:
         return 0;
     default:
@@ -383,6 +390,7 @@ cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stre
     Launcher launcher(card, stream);
     switch (job->routine) {
     case BL_GETRF:
+    case BL_GETRFSP:
         factor(job, launcher);
         break;
     case BL_GESV: {

@@ -47,6 +47,8 @@ struct MidKernel {
 
 /* The kernels of a precision by rising number of rows; the last has no kernel. */
 extern const MidKernel mid_lu_s[], mid_lu_d[], mid_lu_c[], mid_lu_z[];
+/* The same for GETRFSP. */
+extern const MidKernel mid_scaled_s[], mid_scaled_d[], mid_scaled_c[], mid_scaled_z[];
 
 /* The kernels of larger matrices, for up to MID_ROWS rows. */
 constexpr int MID_ROWS = 1024, MID_COLUMNS = 1024;

@@ -15,6 +15,7 @@
 #include "mid_chip.cuh"
 #include "determinant.cuh"
 #include "kernel.cuh"
+#include "plain.cuh"
 
 namespace bl
 {
@@ -140,6 +141,17 @@ __device__ __forceinline__ unsigned largest_of_warp(unsigned x)
 #endif
 }
 
+template <class R>
+struct Image;
+template <>
+struct Image<float> {
+    using Type = unsigned;
+};
+template <>
+struct Image<double> {
+    using Type = unsigned long long;
+};
+
 /* ---- when reciprocals are used ---- */
 
 /* Keeps the compiler from putting one off until the other is there. */
@@ -235,14 +247,15 @@ __device__ __forceinline__ int64_t get_integer(const void *p, int size)
 
 /* Row r of the matrix is the r-th row it came with. The L of panel q is packed: the rows
  * that had no pivot before the panel, in their order, column after column. */
-template <class T, int R, int C, int W>
+template <class T, int R, int C, int W, bool SCALED>
 struct Chip {
     static constexpr int ROWS = 32 * R, PANELS = ROWS / C;
     static constexpr int STRIDE = C + PER_VECTOR<T>; /* between rows of C elements */
 
-    T rows[W][C * STRIDE];   /* a warp's pivot rows of its panel, C at a time */
-    T corner[PANELS][C * C]; /* L of a panel in its own pivot rows, by columns */
-    Real<T> magnitude[ROWS]; /* of a column, for ties */
+    T rows[W][C * STRIDE];            /* a warp's pivot rows of its panel, C at a time */
+    T corner[PANELS][C * C];          /* L of a panel in its own pivot rows, by columns */
+    Real<T> magnitude[ROWS];          /* of a column, for ties */
+    Real<T> scale[SCALED ? ROWS : 1]; /* a row's, for GETRFSP */
     Signal column[ROWS], panel[PANELS], placed[PANELS];
     Product product;     /* of the diagonal, where the determinant is asked for */
     int pivot[ROWS + C]; /* the row of step k; -1: there is no step k (yet) */
@@ -261,11 +274,11 @@ struct Chip {
 
 enum { NONE = 1 << 20, OUTSIDE = -1 };
 
-template <class T, int R, int C, int W>
+template <class T, int R, int C, int W, bool SCALED>
 size_t lu_shared_bytes(int m, int n)
 {
     const int order = m < n ? m : n;
-    return (sizeof(Chip<T, R, C, W>) + 15) / 16 * 16 +
+    return (sizeof(Chip<T, R, C, W, SCALED>) + 15) / 16 * 16 +
            packed<C>(m, (order + C - 1) / C) * sizeof(T);
 }
 
@@ -349,14 +362,15 @@ static BL_CALL int moves_of(const Pivots &pivots, int width, short *from, short 
 
 /* Columns c0 + j, j < C, of all rows; lane l holds rows 32 i + l. `rows` is the warp's
  * own part of s.rows. */
-template <class T, int R, int C, int W>
+template <class T, int R, int C, int W, bool SCALED>
 struct Panel {
-    using Shared = Chip<T, R, C, W>;
+    using Shared = Chip<T, R, C, W, SCALED>;
     static constexpr int STRIDE = Shared::STRIDE;
     Shared &s;
     T *rows;
     int lane;
     T a[R][C];
+    Real<T> scale[R];
 
     __device__ __forceinline__ Panel(Shared &shared, int warp)
         : s(shared), rows(shared.rows[warp]), lane(threadIdx.x % 32)
@@ -461,16 +475,25 @@ struct Panel {
         bool twice; /* or another one is */
     };
 
+    /* What row i of the lane is compared by. */
+    __device__ __forceinline__ auto size(int i) const
+    {
+        if constexpr (SCALED)
+            return mul(abs1(a[i][0]), scale[i]);
+        else
+            return a[i][0];
+    }
+
     __device__ __forceinline__ Candidate candidate(const unsigned (&active)[R]) const
     {
         Candidate c;
         c.value = a[0][0];
-        c.most = magnitude_key(a[0][0]) & active[0];
+        c.most = magnitude_key(size(0)) & active[0];
         c.where = 0;
         c.twice = false;
         BL_UNROLL
         for (int i = 1; i < R; i++) {
-            const unsigned key = magnitude_key(a[i][0]) & active[i];
+            const unsigned key = magnitude_key(size(i)) & active[i];
             const bool greater = key > c.most;
             c.twice = greater ? false : c.twice || key == c.most;
             c.value = greater ? a[i][0] : c.value;
@@ -492,7 +515,7 @@ struct Panel {
         if (__any_sync(ALL_LANES, chosen && c.twice) || (ballot & (ballot - 1))) {
             BL_UNROLL
             for (int i = 0; i < R; i++)
-                s.magnitude[i * 32 + lane] = active[i] ? abs1(a[i][0]) : Real<T>(-1);
+                s.magnitude[i * 32 + lane] = active[i] ? abs1(size(i)) : Real<T>(-1);
             __syncwarp();
             const int pivot = first_largest(s, Shared::ROWS, k, p);
             chosen = pivot % 32 == lane;
@@ -532,7 +555,9 @@ struct Panel {
         T v[C];
         select(v, next.where);
         bool chosen = next.most == next.all;
-        const bool odd = next.twice || !has_moderate_parts(next.value) ||
+        const bool odd = next.twice ||
+                         (SCALED && !is_moderate<T>(magnitude_key(next.value))) ||
+                         !has_moderate_parts(next.value) ||
                          (Traits<T>::complex && is_one(next.factor));
         const unsigned ballot = __ballot_sync(ALL_LANES, chosen);
         const bool rare = __any_sync(ALL_LANES, chosen && odd) ||
@@ -599,6 +624,8 @@ struct Panel {
             s.place[p][i * 32 + lane] = (unsigned char)place[i];
             s.turn[p][i * 32 + lane] = 255;
             count += __popc(ballot);
+            if (SCALED)
+                scale[i] = s.scale[i * 32 + lane];
         }
         Candidate next = candidate(active);
 #pragma unroll 1
@@ -676,6 +703,59 @@ __device__ __noinline__ void write_moves(Shared &s, Moves &moves, const Pivots &
         moves.count = s.interchanges;
 }
 
+/* One over the largest element of each row, as row_scales() of plain.cuh. The block. */
+template <class T, class Shared>
+__device__ __noinline__ void find_scales(Shared &s, const T *A, int64_t lda, int m, int n)
+{
+    using R = Real<T>;
+    using Bits = typename Image<R>::Type; /* in the order of the numbers, if positive */
+    const int thread = threadIdx.x, lane = thread % 32;
+    for (int i = thread; i < Shared::ROWS; i += blockDim.x)
+        s.scale[i] = sfmin<R>();
+    __syncthreads();
+    for (int i = lane; i < m; i += 32) {
+        R most = sfmin<R>();
+#pragma unroll 4
+        for (int j = thread / 32; j < n; j += blockDim.x / 32) {
+            const R x = abs1(A[i + j * lda]);
+            most = x > most ? x : most; /* never a NaN */
+        }
+        Bits bits;
+        memcpy(&bits, &most, sizeof bits);
+        atomicMax((Bits *)&s.scale[i], bits);
+    }
+    __syncthreads();
+    for (int i = thread; i < Shared::ROWS; i += blockDim.x)
+        s.scale[i] = div(R(1), s.scale[i]);
+    __syncthreads();
+}
+
+/* The rest of GETRFSP from step `done` on, where a NaN or Inf has come up; scales by
+ * positions. */
+template <class T>
+BL_CALL int64_t plain_rest(Team &team, int m, int n, T *a, int64_t lda,
+                           const Pivots &pivots, Real<T> *scale, int done, int64_t info)
+{
+    for (int k = done; k < m && k < n; k++) {
+        T *const column = a + k + k * lda;
+        if (plain_column(team, m - k, column, pivots.from(k), scale + k) && info == 0)
+            info = k + 1;
+        const int64_t p = pivots.from(k).get(0) + k;
+        for (int j = int(team.rank()); j < n; j += int(team.size()))
+            if (j != k && p != k) {
+                T *const c = a + j * lda, x = c[k];
+                c[k] = c[p];
+                c[p] = x;
+            }
+        team.sync();
+        for (int j = k + 1; j < n; j++)
+            for (int i = k + 1 + int(team.rank()); i < m; i += int(team.size()))
+                a[i + j * lda] = sub(a[i + j * lda], mul(column[i - k], a[k + j * lda]));
+        team.sync();
+    }
+    return info;
+}
+
 /* The determinant's next factors, which begin rows of a panel. One lane. */
 template <class T>
 __device__ __noinline__ void multiply_diagonal(Product &product, const T *rows,
@@ -701,11 +781,11 @@ __device__ __forceinline__ struct bl_item item_of(const MidArguments &g)
 
 /* A block: a matrix. Warp w: panels w, w + W, ... of C columns. A thread: rows lane,
  * lane + 32, ... of the panel. Shared memory: Chip, then L, packed. */
-template <class T, int R, int C, int W, int BLOCKS>
+template <class T, int R, int C, int W, int BLOCKS, bool SCALED>
 __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments g)
 {
     extern __shared__ __align__(16) char memory[];
-    using Shared = Chip<T, R, C, W>;
+    using Shared = Chip<T, R, C, W, SCALED>;
     Shared &s = *(Shared *)memory;
     T *const packed_l = (T *)(memory + (sizeof(Shared) + 15) / 16 * 16);
     const bool quiet = g.phase.p || g.phase.array; /* nothing else is asked for */
@@ -754,7 +834,9 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
         s.steps = order;
         s.product = {{1, 0}, 0};
     }
-    Panel<T, R, C, W> panel(s, warp);
+    if constexpr (SCALED)
+        find_scales(s, from, ld_from, m, n);
+    Panel<T, R, C, W, SCALED> panel(s, warp);
     bool begun = false;
     for (int p = warp; p < panels; p += W) {
         T *const own = A + int64_t(p * C) * lda;
@@ -832,7 +914,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     const Pivots pivots = {operand_at(g.ipiv, index, g.int_size), g.int_size, g.first};
     for (int k = threadIdx.x; k < steps; k += W * 32)
         pivots.set(k, s.ipiv[k]);
-    const bool rest = steps < order || (Traits<T>::complex && s.strange);
+    const bool rest = steps < order || (Traits<T>::complex && !SCALED && s.strange);
     int64_t zero = s.zero;
     if (rest) {
         Team team;
@@ -841,8 +923,14 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
         if (quiet) /* from the beginning */
             copy(team, m, n, from, ld_from, A, lda);
         __syncthreads();
-        zero =
-            lu_rest(team, m, n, A, lda, pivots, quiet ? 0 : steps, n, quiet ? 0 : zero);
+        if constexpr (SCALED) {
+            for (int i = threadIdx.x; i < m; i += W * 32)
+                s.magnitude[i] = s.scale[s.at[i]];
+            __syncthreads();
+            zero = plain_rest(team, m, n, A, lda, pivots, s.magnitude, steps, zero);
+        } else
+            zero = lu_rest(team, m, n, A, lda, pivots, quiet ? 0 : steps, n,
+                           quiet ? 0 : zero);
         __syncthreads();
         if (quiet)
             determinant(team, n, A, lda, pivots,
@@ -870,12 +958,12 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
 }
 
 /* For up to `rows` rows, as a rule as many as it can have. */
-template <class T, int R, int C, int W, int BLOCKS>
+template <class T, int R, int C, int W, int BLOCKS, bool SCALED = false>
 constexpr MidKernel on_chip(int rows = 32 * R)
 {
     static_assert(R <= 8, "a place in a column is a byte");
-    return {(const void *)lu_on_chip<T, R, C, W, BLOCKS>, rows, 32 * W,
-            lu_shared_bytes<T, R, C, W>};
+    return {(const void *)lu_on_chip<T, R, C, W, BLOCKS, SCALED>, rows, 32 * W,
+            lu_shared_bytes<T, R, C, W, SCALED>};
 }
 
 } // namespace bl
