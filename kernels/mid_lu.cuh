@@ -230,6 +230,43 @@ __device__ __forceinline__ void write_row(bool yes, T *row, const T (&u)[C],
         }
 }
 
+/* To shared memory, where `yes`; a predicate, not a branch. */
+template <class V>
+__device__ __forceinline__ void put_where(bool yes, V *to, V v)
+{
+#ifdef __CUDA_ARCH__
+    const unsigned address = unsigned(__cvta_generic_to_shared(to));
+    static_assert(sizeof v == 1 || sizeof v == 4 || sizeof v == 8 || sizeof v == 16);
+    if constexpr (sizeof v == 1) {
+        asm volatile("{ .reg .pred p;\n"
+                     "setp.ne.u32 p, %0, 0;\n"
+                     "@p st.shared.u8 [%1], %2; }" ::"r"(unsigned(yes)),
+                     "r"(address), "r"(unsigned(v))
+                     : "memory");
+    } else {
+        unsigned w[sizeof v / 4];
+        memcpy(w, &v, sizeof v);
+        BL_UNROLL
+        for (int i = 0; i < int(sizeof v) / 4; i += sizeof v == 4 ? 1 : 2)
+            if constexpr (sizeof v == 4)
+                asm volatile("{ .reg .pred p;\n"
+                             "setp.ne.u32 p, %0, 0;\n"
+                             "@p st.shared.u32 [%1], %2; }" ::"r"(unsigned(yes)),
+                             "r"(address), "r"(w[0])
+                             : "memory");
+            else
+                asm volatile("{ .reg .pred p;\n"
+                             "setp.ne.u32 p, %0, 0;\n"
+                             "@p st.shared.v2.u32 [%1], {%2, %3}; }" ::"r"(unsigned(yes)),
+                             "r"(address + i * 4), "r"(w[i]), "r"(w[i + 1])
+                             : "memory");
+    }
+#else
+    if (yes)
+        *to = v;
+#endif
+}
+
 __device__ __forceinline__ void put_integer(void *p, int size, int64_t value)
 {
     if (size == 4)
@@ -370,6 +407,8 @@ struct Panel {
     T *rows;
     int lane;
     T a[R][C];
+    unsigned active[R]; /* ~0: the row has no pivot yet; or 0 */
+    int place[R];       /* of the row in the columns of L that the panel makes next */
     Real<T> scale[R];
 
     __device__ __forceinline__ Panel(Shared &shared, int warp)
@@ -387,16 +426,22 @@ struct Panel {
             BL_UNROLL
         for (int i = 0; i < R; i++)
             a[i][j] = load(A + min(i * 32 + lane, m - 1) + min(j, n - 1) * lda, aligned);
+        BL_UNROLL
+        for (int i = 0; i < R; i++) {
+            active[i] = i * 32 + lane < m ? ~0u : 0;
+            if (SCALED)
+                scale[i] = s.scale[i * 32 + lane];
+        }
     }
 
-    /* a -= l u for a column of L: place[i] is where row i of the lane is in it. */
-    __device__ __forceinline__ void subtract(const T *l, const int (&place)[R],
+    /* a -= l u for a column of L: there[i] is where row i of the lane is in it. */
+    __device__ __forceinline__ void subtract(const T *l, const int (&there)[R],
                                              const T *row)
     {
         T x[R], u[C];
         BL_UNROLL
         for (int i = 0; i < R; i++)
-            x[i] = load(l + place[i], true);
+            x[i] = load(l + there[i], true);
         read_row(u, row);
         BL_UNROLL
         for (int j = 0; j < C; j++)
@@ -410,12 +455,13 @@ struct Panel {
      * `rows`. */
     __device__ __forceinline__ void apply(int q, int steps, const T *l, int height)
     {
-        int place[R];
+        int there[R];
         BL_UNROLL
         for (int i = 0; i < R; i++) {
             const int turn = s.turn[q][i * 32 + lane];
+            active[i] = turn < C ? 0 : active[i];
             write_row(turn < C, rows + turn * STRIDE, a[i]);
-            place[i] = s.place[q][i * 32 + lane];
+            there[i] = s.place[q][i * 32 + lane];
         }
         __syncwarp();
         T x[C];
@@ -440,30 +486,7 @@ struct Panel {
         __syncwarp();
         BL_UNROLL_BY_TWO
         for (int i = 0; i < steps; i++)
-            subtract(l + i * height, place, rows + i * STRIDE);
-    }
-
-    /* Take out panel q while it is being factored, column by column. Returns the steps
-     * that it had. */
-    __device__ __forceinline__ int follow(int q, const T *l, int height)
-    {
-        int place[R], k = 0;
-        for (; k < C; k++) {
-            s.column[q * C + k].wait();
-            const int pivot = s.pivot[q * C + k];
-            if (pivot < 0)
-                break;
-            if (k == 0)
-                BL_UNROLL
-            for (int i = 0; i < R; i++)
-                place[i] = s.place[q][i * 32 + lane];
-            T v[C];
-            select(v, pivot / 32);
-            write_row(pivot % 32 == lane, rows + k * STRIDE, v);
-            __syncwarp();
-            subtract(l + k * height, place, rows + k * STRIDE);
-        }
-        return k;
+            subtract(l + i * height, there, rows + i * STRIDE);
     }
 
     /* What the next pivot may be: the largest of a lane's first elements and of all of
@@ -484,7 +507,7 @@ struct Panel {
             return a[i][0];
     }
 
-    __device__ __forceinline__ Candidate candidate(const unsigned (&active)[R]) const
+    __device__ __forceinline__ Candidate candidate() const
     {
         Candidate c;
         c.value = a[0][0];
@@ -506,10 +529,56 @@ struct Panel {
         return c;
     }
 
+    /* Take out panel q, the one before, while it is being factored, column by column, and
+     * find the first candidates and the places for what comes then. Returns the steps
+     * that it had. */
+    __device__ __forceinline__ int follow(int q, const T *l, int height, Candidate &next)
+    {
+        int there[R], k = 0;
+        for (; k < C; k++) {
+            s.column[q * C + k].wait();
+            const int pivot = s.pivot[q * C + k];
+            if (pivot < 0)
+                break;
+            if (k == 0)
+                BL_UNROLL
+            for (int i = 0; i < R; i++)
+                place[i] = there[i] = s.place[q][i * 32 + lane];
+            T v[C], *const row = rows + k * STRIDE;
+            select(v, pivot / 32);
+            write_row(pivot % 32 == lane, row, v);
+            const int gone = s.place[q][pivot];
+            BL_UNROLL
+            for (int i = 0; i < R; i++) {
+                active[i] = pivot == i * 32 + lane ? 0 : active[i];
+                place[i] -= gone < there[i];
+            }
+            __syncwarp();
+            if (k < C - 1) {
+                subtract(l + k * height, there, row);
+                continue;
+            }
+            T x[R], u[C];
+            BL_UNROLL
+            for (int i = 0; i < R; i++)
+                x[i] = load(l + k * height + there[i], true);
+            read_row(u, row);
+            BL_UNROLL
+            for (int i = 0; i < R; i++)
+                a[i][0] = sub(a[i][0], mul(x[i], u[0]));
+            next = candidate();
+            BL_UNROLL
+            for (int j = 1; j < C; j++)
+                BL_UNROLL
+            for (int i = 0; i < R; i++)
+                a[i][j] = sub(a[i][j], mul(x[i], u[j]));
+        }
+        return k;
+    }
+
     /* Where the quick way will not do: several may be largest, or the reciprocal is not
      * all there is to the column. Returns its Scaling. */
-    __device__ __forceinline__ int choose(int p, int k, Candidate &c, bool &chosen,
-                                          const unsigned (&active)[R])
+    __device__ __forceinline__ int choose(int p, int k, Candidate &c, bool &chosen)
     {
         const unsigned ballot = __ballot_sync(ALL_LANES, chosen);
         if (__any_sync(ALL_LANES, chosen && c.twice) || (ballot & (ballot - 1))) {
@@ -545,11 +614,11 @@ struct Panel {
     /* Step k, column j of the panel, which stands first in `a`; afterwards the next one
      * does, so that all steps are one loop that the instruction cache holds. The pivot
      * row goes to `rows` in the same way, from the pivot on, its reciprocal behind it.
-     * `active`: rows without a pivot. `next`: this step's candidates, on return the next
+     * `next`: this step's candidates, on return the next
      * one's, which are found in the shadow of the last columns' sums. False: a NaN or Inf
      * in the column, nothing done. */
-    __device__ __forceinline__ bool eliminate(int p, int j, T *l, const int (&place)[R],
-                                              unsigned (&active)[R], Candidate &next)
+    __device__ __forceinline__ bool eliminate(int p, int j, T *l, int height,
+                                              Candidate &next)
     {
         const int k = p * C + j;
         T v[C];
@@ -566,18 +635,16 @@ struct Panel {
         if (__builtin_expect(rare, 0)) {
             if (next.all >= infinity_key<Real<T>>())
                 return false;
-            how = choose(p, k, next, chosen, active);
+            how = choose(p, k, next, chosen);
             select(v, next.where);
         }
         T *row = rows + j * STRIDE, u[C], x[R];
+        const int pivot = next.where * 32 + lane;
         write_row(chosen, row, v);
-        if (chosen) {
-            const int pivot = next.where * 32 + lane;
-            row[C] = next.factor;
-            s.pivot[k] = pivot;
-            s.step[pivot] = k;
-            s.turn[p][pivot] = (unsigned char)j;
-        }
+        put_where(chosen, row + C, next.factor);
+        put_where(chosen, &s.pivot[k], pivot);
+        put_where(chosen, &s.step[pivot], k);
+        put_where(chosen, &s.turn[p][pivot], (unsigned char)j);
         BL_UNROLL
         for (int i = 0; i < R; i++)
             active[i] = chosen && next.where == i ? 0 : active[i];
@@ -597,10 +664,12 @@ struct Panel {
             a[i][0] = sub(a[i][1], mul(x[i], u[1]));
         BL_UNROLL
         for (int i = 0; i < R; i++)
-            if (active[i])
-                l[place[i]] = x[i];
+            put_where(active[i], l + place[i], x[i]);
         s.column[k].set();
-        next = candidate(active);
+        BL_UNROLL
+        for (int i = 0; i < R; i++)
+            place[i] += height;
+        next = candidate();
         BL_UNROLL
         for (int c = 2; c < C; c++)
             BL_UNROLL
@@ -609,27 +678,31 @@ struct Panel {
         return true;
     }
 
-    /* Factor the panel, which has been taken out of by all before it: L to `l`. Returns
-     * the steps done, of `steps`. */
-    __device__ __forceinline__ int factor(int p, int steps, T *l, int height)
+    /* Factor the panel, which has been taken out of by all before it: L to `l`. `known`:
+     * follow() has found the first candidates and the places. Returns the steps done, of
+     * `steps`. */
+    __device__ __forceinline__ int factor(int p, int steps, T *l, int height, bool known,
+                                          Candidate &next)
     {
-        int place[R], count = 0, done = 0;
-        unsigned active[R]; /* ~0 or 0 */
+        int done = 0;
+        if (!known) {
+            int count = 0;
+            next = candidate();
+            BL_UNROLL
+            for (int i = 0; i < R; i++) {
+                const unsigned ballot = __ballot_sync(ALL_LANES, active[i] != 0);
+                place[i] = count + __popc(ballot & ((1u << lane) - 1));
+                count += __popc(ballot);
+            }
+        }
         BL_UNROLL
         for (int i = 0; i < R; i++) {
-            const bool yes = s.step[i * 32 + lane] >= p * C;
-            active[i] = yes ? ~0u : 0;
-            unsigned ballot = __ballot_sync(ALL_LANES, yes);
-            place[i] = yes ? count + __popc(ballot & ((1u << lane) - 1)) : 0;
+            place[i] = active[i] ? place[i] : 0;
             s.place[p][i * 32 + lane] = (unsigned char)place[i];
             s.turn[p][i * 32 + lane] = 255;
-            count += __popc(ballot);
-            if (SCALED)
-                scale[i] = s.scale[i * 32 + lane];
         }
-        Candidate next = candidate(active);
 #pragma unroll 1
-        while (done < steps && eliminate(p, done, l + done * height, place, active, next))
+        while (done < steps && eliminate(p, done, l, height, next))
             done++;
         __syncwarp();
         for (int e = lane; e < C * C; e += 32) {
@@ -847,17 +920,21 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
         begun = true;
 
         const int before = p < pivoting ? p : pivoting;
+        typename decltype(panel)::Candidate next;
+        bool known = false;
         int q = 0, first = 0; /* of the panel's columns, the first not to have a pivot */
         for (; q < before; q++) {
             const T *l = packed_l + packed<C>(m, q);
             const int height = m - q * C;
             int count;
+            known = false;
             if (q < p - 1 || s.panel[q].is_set()) {
                 s.panel[q].wait();
                 count = s.count[q];
                 panel.apply(q, count, l, height);
             } else {
-                count = panel.follow(q, l, height);
+                count = panel.follow(q, l, height, next);
+                known = true;
             }
             __syncwarp();
             panel.write_rows(own + q * C, lda, count, columns, !quiet);
@@ -867,7 +944,8 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
         bool all = q == before && p >= pivoting;
         if (q == before && p < pivoting) {
             const int steps = min(C, order - p * C);
-            first = panel.factor(p, steps, packed_l + packed<C>(m, p), m - p * C);
+            first = panel.factor(p, steps, packed_l + packed<C>(m, p), m - p * C, known,
+                                 next);
             all = first == steps;
             if (threadIdx.x % 32 == 0 && !all)
                 s.steps = p * C + first;
