@@ -1,5 +1,5 @@
-/* What a block does with the factors of a matrix that it still has on the chip: solve for
- * a column of right-hand sides.
+/* What a block does beside factoring a matrix on the chip: solve for a column of
+ * right-hand sides, forwards along with the factorisation and then backwards.
  *
  * Called by lu_on_chip of mid_lu.cuh. GESV gets netlib's operations in netlib's order: an
  * element has every product subtracted one by one, none whose factor is a zero of B.
@@ -67,46 +67,73 @@ __host__ __device__ __forceinline__ int packed(int m, int q)
     return C * (q * m - C * (q * (q - 1) / 2));
 }
 
-/* L U x = P b, in place. L is packed in shared memory, where place[q][r] is where row r
- * is in a column of panel q, and at[k] the row that has come to position k; U lies in
- * memory. A warp; a lane: positions lane, lane + 32, ... */
-template <class T, int R, int C>
-__device__ __noinline__ void solve_column(const unsigned char (*place)[32 * R],
-                                          const int *at, const T *packed_l, const T *A,
-                                          int64_t lda, int n, T *b)
+/* L y = P b while L is being made: y(k) to x in the lane that has row k's pivot, by rows
+ * as in a panel. `s` and `packed_l` are the kernel's. False: the factorisation ended
+ * before step n. A warp. */
+template <class T, int R, int C, class Shared>
+__device__ __noinline__ bool ride_along(Shared &s, const T *packed_l, int n, const T *b,
+                                        T (&out)[R])
+{
+    const int lane = threadIdx.x % 32;
+    T x[R];
+    bool active[R];
+    BL_UNROLL
+    for (int i = 0; i < R; i++) {
+        active[i] = i * 32 + lane < n;
+        x[i] = b[active[i] ? i * 32 + lane : 0];
+    }
+#pragma unroll 1
+    for (int q = 0; q * C < n; q++) {
+        const int height = n - q * C;
+        const T *const l = packed_l + packed<C>(n, q);
+        int place[R];
+#pragma unroll 1
+        for (int j = 0; j < C && q * C + j < n; j++) {
+            s.column[q * C + j].wait();
+            const int pivot = s.pivot[q * C + j];
+            if (pivot < 0)
+                return false;
+            if (j == 0)
+                BL_UNROLL
+            for (int i = 0; i < R; i++)
+                place[i] = s.place[q][i * 32 + lane];
+            T y = x[0];
+            BL_UNROLL
+            for (int i = 1; i < R; i++)
+                y = i == pivot / 32 ? x[i] : y;
+            y = from_lane(y, pivot % 32);
+            const bool zero = is_zero(y);
+            BL_UNROLL
+            for (int i = 0; i < R; i++) {
+                const T less = sub(x[i], mul(y, load(l + j * height + place[i], true)));
+                active[i] = active[i] && pivot != i * 32 + lane;
+                x[i] = active[i] && !zero ? less : x[i];
+            }
+        }
+    }
+    BL_UNROLL
+    for (int i = 0; i < R; i++)
+        out[i] = x[i];
+    return true;
+}
+
+/* U x = y, where ride_along() left y and row r is at position step[r]; x to b. A warp. */
+template <class T, int R>
+__device__ __noinline__ void solve_upper(const int *step, const T *A, int64_t lda, int n,
+                                         const T (&y_by_rows)[R], T *b)
 {
     constexpr int EACH = sizeof(T) == 16 ? 2 : 4; /* columns of U that are fetched */
     const int lane = threadIdx.x % 32;
     T x[R];
-    int row[R];
     BL_UNROLL
-    for (int i = 0; i < R; i++) {
-        row[i] = at[min(i * 32 + lane, n - 1)];
-        x[i] = b[row[i]];
-    }
+    for (int i = 0; i < R; i++)
+        if (i * 32 + lane < n)
+            b[step[i * 32 + lane]] = y_by_rows[i];
     __syncwarp();
     BL_UNROLL
-    for (int own = 0; own < R; own++)
-#pragma unroll 1
-        for (int q = own * 32 / C; q < (own + 1) * 32 / C && q * C < n; q++) {
-            const T *l[R];
-            const int height = n - q * C;
-            BL_UNROLL
-            for (int i = own; i < R; i++)
-                l[i] = packed_l + packed<C>(n, q) + place[q][row[i]];
-            BL_UNROLL
-            for (int j = 0; j < C; j++) {
-                const int k = q * C + j;
-                const T y = from_lane(x[own], k % 32);
-                if (k >= n - 1 || is_zero(y))
-                    continue;
-                BL_UNROLL
-                for (int i = own; i < R; i++) {
-                    const T less = sub(x[i], mul(y, load(l[i] + j * height, true)));
-                    x[i] = i * 32 + lane > k ? less : x[i];
-                }
-            }
-        }
+    for (int i = 0; i < R; i++)
+        x[i] = b[min(i * 32 + lane, n - 1)];
+    __syncwarp();
     BL_UNROLL
     for (int own = R - 1; own >= 0; own--) {
         if (own * 32 >= n)
@@ -135,15 +162,14 @@ __device__ __noinline__ void solve_column(const unsigned char (*place)[32 * R],
                 const int k = from - e;
                 if (k < 0)
                     continue;
-                if (lane == k && !is_zero(x[own]))
-                    x[own] = divisor(x[own]);
+                const T q = divisor(x[own]);
+                x[own] = lane == k && !is_zero(x[own]) ? q : x[own];
                 const T y = from_lane(x[own], k);
-                if (is_zero(y))
-                    continue;
+                const bool zero = is_zero(y);
                 BL_UNROLL
                 for (int i = 0; i <= own; i++) {
                     const T less = sub(x[i], mul(y, u[e][i]));
-                    x[i] = i < own || lane < k ? less : x[i];
+                    x[i] = (i < own || lane < k) && !zero ? less : x[i];
                 }
             }
         }

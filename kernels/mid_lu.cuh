@@ -971,7 +971,20 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     }
     if (!begun)
         __syncthreads();
+    /* The warp whose turn it were rides along. */
+    const int column = (warp - panels % W + W) % W;
+    T y[R];
+    const bool solves =
+        column < g.nrhs &&
+        ride_along<T, R, C>(
+            s, packed_l, n,
+            (const T *)operand_at(g.b, item_of(g).index, sizeof(T)) + column * g.b.ld, y);
     __syncthreads();
+    const bool rest = s.steps < order || (Traits<T>::complex && !SCALED && s.strange);
+    if (solves && !rest && s.zero == 0)
+        solve_upper<T, R>(s.step, A, lda, n, y,
+                          (T *)operand_at(g.b, item_of(g).index, sizeof(T)) +
+                              column * g.b.ld);
 
     /* L below the corners, in the order of the positions. */
     const int steps = s.steps;
@@ -992,7 +1005,6 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     const Pivots pivots = {operand_at(g.ipiv, index, g.int_size), g.int_size, g.first};
     for (int k = threadIdx.x; k < steps; k += W * 32)
         pivots.set(k, s.ipiv[k]);
-    const bool rest = steps < order || (Traits<T>::complex && !SCALED && s.strange);
     int64_t zero = s.zero;
     if (rest) {
         Team team;
@@ -1023,14 +1035,9 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
             put_determinant(s.product, (T *)operand_at(g.phase, number, sizeof(T)),
                             (Real<T> *)operand_at(g.logabs, number, sizeof(Real<T>)));
     }
-    if (zero == 0)
-        for (int c = warp; c < g.nrhs; c += W) {
-            T *const b = (T *)operand_at(g.b, index, sizeof(T)) + c * g.b.ld;
-            if (rest)
-                solve_slowly(A, lda, n, pivots, b);
-            else
-                solve_column<T, R, C>(s.place, s.at, packed_l, A, lda, n, b);
-        }
+    if (rest && zero == 0 && warp < g.nrhs)
+        solve_slowly(A, lda, n, pivots,
+                     (T *)operand_at(g.b, index, sizeof(T)) + warp * g.b.ld);
     if (g.moves)
         write_moves(s, g.moves[blockIdx.x], pivots, m, order, rest);
 }
