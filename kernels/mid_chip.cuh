@@ -67,12 +67,14 @@ __host__ __device__ __forceinline__ int packed(int m, int q)
     return C * (q * m - C * (q * (q - 1) / 2));
 }
 
-/* L y = P b while L is being made: y(k) to x in the lane that has row k's pivot, by rows
- * as in a panel. `s` and `packed_l` are the kernel's. False: the factorisation ended
- * before step n. A warp. */
-template <class T, int R, int C, class Shared>
-__device__ __noinline__ bool ride_along(Shared &s, const T *packed_l, int n, const T *b,
-                                        T (&out)[R])
+/* L y = P b while L is being made: y(k) to `out` in the lane that has row k's pivot, by
+ * rows as in a panel. column[k] tells that pivot[k] and column k of `packed_l` are there,
+ * in which row r has its place[k / C][r]. False: the factorisation ended before step n. A
+ * warp. */
+template <class T, int R, int C, class Signal>
+__device__ __noinline__ bool ride_along(const Signal *column, const int *pivots,
+                                        const unsigned char (*places)[32 * R],
+                                        const T *packed_l, int n, const T *b, T (&out)[R])
 {
     const int lane = threadIdx.x % 32;
     T x[R];
@@ -89,14 +91,14 @@ __device__ __noinline__ bool ride_along(Shared &s, const T *packed_l, int n, con
         int place[R];
 #pragma unroll 1
         for (int j = 0; j < C && q * C + j < n; j++) {
-            s.column[q * C + j].wait();
-            const int pivot = s.pivot[q * C + j];
+            column[q * C + j].wait();
+            const int pivot = pivots[q * C + j];
             if (pivot < 0)
                 return false;
             if (j == 0)
                 BL_UNROLL
             for (int i = 0; i < R; i++)
-                place[i] = s.place[q][i * 32 + lane];
+                place[i] = places[q][i * 32 + lane];
             T y = x[0];
             BL_UNROLL
             for (int i = 1; i < R; i++)

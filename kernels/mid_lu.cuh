@@ -861,7 +861,8 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     using Shared = Chip<T, R, C, W, SCALED>;
     Shared &s = *(Shared *)memory;
     T *const packed_l = (T *)(memory + (sizeof(Shared) + 15) / 16 * 16);
-    const bool quiet = g.phase.p || g.phase.array; /* nothing else is asked for */
+    /* Whether nothing but the determinant is asked for. */
+    const bool quiet = !SCALED && (g.phase.p || g.phase.array);
     const struct bl_item item = item_of(g);
     int m = int(item.m), n = int(item.n), order = m < n ? m : n;
     const int64_t lda = item.lda;
@@ -971,20 +972,22 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     }
     if (!begun)
         __syncthreads();
+    auto right_side = [&](int c) {
+        return (T *)operand_at(g.b, item_of(g).index, sizeof(T)) + c * g.b.ld;
+    };
     /* The warp whose turn it were rides along. */
     const int column = (warp - panels % W + W) % W;
     T y[R];
-    const bool solves =
-        column < g.nrhs &&
-        ride_along<T, R, C>(
-            s, packed_l, n,
-            (const T *)operand_at(g.b, item_of(g).index, sizeof(T)) + column * g.b.ld, y);
+    bool solves = false;
+    if constexpr (!SCALED)
+        solves =
+            column < g.nrhs && ride_along<T, R, C>(s.column, s.pivot, s.place, packed_l,
+                                                   n, right_side(column), y);
     __syncthreads();
     const bool rest = s.steps < order || (Traits<T>::complex && !SCALED && s.strange);
-    if (solves && !rest && s.zero == 0)
-        solve_upper<T, R>(s.step, A, lda, n, y,
-                          (T *)operand_at(g.b, item_of(g).index, sizeof(T)) +
-                              column * g.b.ld);
+    if constexpr (!SCALED)
+        if (solves && !rest && s.zero == 0)
+            solve_upper<T, R>(s.step, A, lda, n, y, right_side(column));
 
     /* L below the corners, in the order of the positions. */
     const int steps = s.steps;
@@ -1035,9 +1038,9 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
             put_determinant(s.product, (T *)operand_at(g.phase, number, sizeof(T)),
                             (Real<T> *)operand_at(g.logabs, number, sizeof(Real<T>)));
     }
-    if (rest && zero == 0 && warp < g.nrhs)
-        solve_slowly(A, lda, n, pivots,
-                     (T *)operand_at(g.b, index, sizeof(T)) + warp * g.b.ld);
+    if constexpr (!SCALED)
+        if (rest && zero == 0 && warp < g.nrhs)
+            solve_slowly(A, lda, n, pivots, right_side(warp));
     if (g.moves)
         write_moves(s, g.moves[blockIdx.x], pivots, m, order, rest);
 }
