@@ -786,16 +786,23 @@ __device__ __noinline__ void find_scales(Shared &s, const T *A, int64_t lda, int
     for (int i = thread; i < Shared::ROWS; i += blockDim.x)
         s.scale[i] = sfmin<R>();
     __syncthreads();
-    for (int i = lane; i < m; i += 32) {
-        R most = sfmin<R>();
+    constexpr int ROWS = Shared::ROWS / 32;
+    R most[ROWS];
+    BL_UNROLL
+    for (int i = 0; i < ROWS; i++)
+        most[i] = sfmin<R>();
 #pragma unroll 4
-        for (int j = thread / 32; j < n; j += blockDim.x / 32) {
-            const R x = abs1(A[i + j * lda]);
-            most = x > most ? x : most; /* never a NaN */
-        }
+    for (int j = thread / 32; j < n; j += blockDim.x / 32)
+        BL_UNROLL
+    for (int i = 0; i < ROWS; i++) {
+        const R x = abs1(A[min(i * 32 + lane, m - 1) + j * lda]);
+        most[i] = x > most[i] ? x : most[i]; /* never a NaN */
+    }
+    BL_UNROLL
+    for (int i = 0; i < ROWS; i++) {
         Bits bits;
-        memcpy(&bits, &most, sizeof bits);
-        atomicMax((Bits *)&s.scale[i], bits);
+        memcpy(&bits, &most[i], sizeof bits);
+        atomicMax((Bits *)&s.scale[i * 32 + lane], bits);
     }
     __syncthreads();
     for (int i = thread; i < Shared::ROWS; i += blockDim.x)
