@@ -396,7 +396,7 @@ cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stre
     case BL_GESV: {
         const MidKernel *chip = on_chip(job, card);
         MidArguments more = {};
-        if (chip && job->nrhs <= chip->threads / 32) { /* a warp each */
+        if (chip && chip->solves && job->nrhs <= chip->threads / 32) {
             more.b = job->b;
             more.nrhs = int(job->nrhs);
         }

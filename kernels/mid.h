@@ -32,8 +32,9 @@ struct MidArguments {
     Moves *moves;
     struct bl_operand from;
     int64_t number;
-    /* Also solved for are nrhs columns of b. Where there is a phase, the determinant and
-     * INFO of number number + i are all that is asked for; `a` is work space then. */
+    /* Also solved for, by kernels that can, are nrhs columns of b. Where there is a
+     * phase, the determinant and INFO of number number + i are all that is asked for; `a`
+     * is work space then. */
     struct bl_operand b, phase, logabs;
     int nrhs;
 };
@@ -43,6 +44,7 @@ struct MidKernel {
     const void *kernel;
     int rows, threads;
     size_t (*shared_bytes)(int m, int n);
+    bool solves; /* it can, for a column a warp */
 };
 
 /* The kernels of a precision by rising number of rows; the last has no kernel. */

@@ -328,9 +328,7 @@ template <class T> /* four rows one below the other lie in different banks */
 constexpr int STRIP_STRIDE = NB + 64 / int(sizeof(T));
 
 template <class T> /* a multiprocessor; the fastest on an H100 */
-constexpr int STRIP_BLOCKS = sizeof(T) == 16      ? 1
-                             : Traits<T>::complex ? 2
-                                                  : 3;
+constexpr int STRIP_BLOCKS = Traits<T>::complex ? 2 : 3;
 
 /* A block: 64 columns to the right of a panel: its moves, U by the panel's corner, then
  * tiles of 64 rows, to the last. A thread: 4 x 4 of a tile, rows 16 apart. */

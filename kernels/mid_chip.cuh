@@ -119,55 +119,67 @@ __device__ __noinline__ bool ride_along(const Signal *column, const int *pivots,
     return true;
 }
 
-/* U x = y, where ride_along() left y and row r is at position step[r]; x to b. 32 rows at
- * a time, so that the code is short: what the caller does has to stay in the instruction
- * cache. A warp. */
+/* U x = y, where ride_along() left y and row r is at position step[r]; x to b. A warp. */
 template <class T, int R>
 __device__ __noinline__ void solve_upper(const int *step, const T *A, int64_t lda, int n,
                                          const T (&y_by_rows)[R], T *b)
 {
-    constexpr int EACH = 8; /* columns of U that are fetched */
+    constexpr int EACH = sizeof(T) == 16 ? 2 : 4; /* columns of U that are fetched */
     const int lane = threadIdx.x % 32;
+    T x[R];
     BL_UNROLL
     for (int i = 0; i < R; i++)
         if (i * 32 + lane < n)
             b[step[i * 32 + lane]] = y_by_rows[i];
     __syncwarp();
-    /* Row `row` of the lane, less the columns of the 32 that begin at `first`, whose x
-     * the lanes have; with `own` they are the row's own and x comes about. */
-    auto subtract = [&](T x, int row, int first, T solved, bool own) {
-        const T *const u = A + min(row, n - 1);
-        const Divisor<T> divisor(own ? u[min(row, n - 1) * lda] : one<T>());
-#pragma unroll 1
-        for (int from = 32 - EACH; from >= 0; from -= EACH) {
-            T column[EACH];
+    BL_UNROLL
+    for (int i = 0; i < R; i++)
+        x[i] = b[min(i * 32 + lane, n - 1)];
+    __syncwarp();
+    BL_UNROLL
+    for (int own = R - 1; own >= 0; own--) {
+        if (own * 32 >= n)
+            continue;
+        const int last = min(n - own * 32, 32) - 1, mine = own * 32 + min(lane, last);
+        const Divisor<T> divisor(A[mine + mine * lda]);
+        T u[EACH][R], next[EACH][R];
+        auto fetch = [&](int k) {
             BL_UNROLL
             for (int e = 0; e < EACH; e++)
-                column[e] = u[min(first + from + e, n - 1) * lda];
+                BL_UNROLL
+            for (int i = 0; i <= own; i++)
+                next[e][i] = A[min(i * 32 + lane, n - 1) + max(k - e, 0) * lda];
+        };
+        fetch(own * 32 + last);
+#pragma unroll 1
+        for (int from = last; from >= 0; from -= EACH) {
             BL_UNROLL
-            for (int e = EACH - 1; e >= 0; e--) {
-                const int k = from + e;
-                if (own) {
-                    const T q = divisor(x);
-                    x = lane == k && !is_zero(x) ? q : x;
+            for (int e = 0; e < EACH; e++)
+                BL_UNROLL
+            for (int i = 0; i <= own; i++)
+                u[e][i] = next[e][i];
+            fetch(own * 32 + from - EACH);
+            BL_UNROLL
+            for (int e = 0; e < EACH; e++) {
+                const int k = from - e;
+                if (k < 0)
+                    continue;
+                const T q = divisor(x[own]);
+                x[own] = lane == k && !is_zero(x[own]) ? q : x[own];
+                const T y = from_lane(x[own], k);
+                const bool zero = is_zero(y);
+                BL_UNROLL
+                for (int i = 0; i <= own; i++) {
+                    const T less = sub(x[i], mul(y, u[e][i]));
+                    x[i] = (i < own || lane < k) && !zero ? less : x[i];
                 }
-                const T y = from_lane(own ? x : solved, k);
-                const T less = sub(x, mul(y, column[e]));
-                x = first + k < n && (!own || lane < k) && !is_zero(y) ? less : x;
             }
         }
-        return x;
-    };
-#pragma unroll 1
-    for (int first = (n - 1) / 32 * 32; first >= 0; first -= 32) {
-        const int row = first + lane;
-        const T x = subtract(b[min(row, n - 1)], row, first, T{}, true);
-        if (row < n)
-            b[row] = x;
-#pragma unroll 1
-        for (int above = lane; above < first; above += 32)
-            b[above] = subtract(b[above], above, first, x, false);
     }
+    BL_UNROLL
+    for (int i = 0; i < R; i++)
+        if (i * 32 + lane < n)
+            b[i * 32 + lane] = x[i];
 }
 
 /* The same with the factors in memory, where netlib's rules for NaN and Inf have made

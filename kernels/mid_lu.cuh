@@ -859,6 +859,11 @@ __device__ __forceinline__ struct bl_item item_of(const MidArguments &g)
     return {blockIdx.x, g.m, g.n, g.a.ld, 0};
 }
 
+/* Where it pays that the same kernel solves: while a warp does, the others of its block
+ * have nothing to do, and there must be enough other blocks. */
+template <class T, int R>
+constexpr bool solves_on_chip = !Traits<T>::complex && R <= 3;
+
 /* A block: a matrix. Warp w: panels w, w + W, ... of C columns. A thread: rows lane,
  * lane + 32, ... of the panel. Shared memory: Chip, then L, packed. */
 template <class T, int R, int C, int W, int BLOCKS, bool SCALED>
@@ -866,6 +871,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
 {
     extern __shared__ __align__(16) char memory[];
     using Shared = Chip<T, R, C, W, SCALED>;
+    constexpr bool SOLVES = !SCALED && solves_on_chip<T, R>;
     Shared &s = *(Shared *)memory;
     T *const packed_l = (T *)(memory + (sizeof(Shared) + 15) / 16 * 16);
     /* Whether nothing but the determinant is asked for. */
@@ -969,6 +975,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
                     multiply_diagonal(s.product, panel.rows, panel.STRIDE, s.ipiv, p * C,
                                       first);
             }
+            __syncwarp(); /* before the pivot rows are written over */
             s.placed[p].set();
         }
         /* What ended the steps has been published; else `steps` is as it was. */
@@ -986,13 +993,13 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     const int column = (warp - panels % W + W) % W;
     T y[R];
     bool solves = false;
-    if constexpr (!SCALED)
+    if constexpr (SOLVES)
         solves =
             column < g.nrhs && ride_along<T, R, C>(s.column, s.pivot, s.place, packed_l,
                                                    n, right_side(column), y);
     __syncthreads();
     const bool rest = s.steps < order || (Traits<T>::complex && !SCALED && s.strange);
-    if constexpr (!SCALED)
+    if constexpr (SOLVES)
         if (solves && !rest && s.zero == 0)
             solve_upper<T, R>(s.step, A, lda, n, y, right_side(column));
 
@@ -1045,7 +1052,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
             put_determinant(s.product, (T *)operand_at(g.phase, number, sizeof(T)),
                             (Real<T> *)operand_at(g.logabs, number, sizeof(Real<T>)));
     }
-    if constexpr (!SCALED)
+    if constexpr (SOLVES)
         if (rest && zero == 0 && warp < g.nrhs)
             solve_slowly(A, lda, n, pivots, right_side(warp));
     if (g.moves)
@@ -1058,7 +1065,7 @@ constexpr MidKernel on_chip(int rows = 32 * R)
 {
     static_assert(R <= 8, "a place in a column is a byte");
     return {(const void *)lu_on_chip<T, R, C, W, BLOCKS, SCALED>, rows, 32 * W,
-            lu_shared_bytes<T, R, C, W, SCALED>};
+            lu_shared_bytes<T, R, C, W, SCALED>, !SCALED && solves_on_chip<T, R>};
 }
 
 } // namespace bl
