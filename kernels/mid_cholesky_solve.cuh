@@ -40,8 +40,11 @@ struct CholeskySolver {
     int64_t lda;
     int n, group;
     T *tiles, *x; /* in shared memory; row k of lane r's column: x[k * group + r] */
-    int lane, r;  /* r: whose column the lane works on */
-    bool writes;  /* the column is no other lane's too */
+    /* Bit k of left_out[block * group + r]: row k of the block was zero before it was
+     * divided, and so its products are left out; not so a quotient that is zero. */
+    uint16_t *left_out;
+    int lane, r; /* r: whose column the lane works on */
+    bool writes; /* the column is no other lane's too */
     const Team &team;
 
     BL_HD T &solution(int k) const
@@ -68,11 +71,6 @@ struct CholeskySolver {
     {
         return tiles + turn % 2 * (SOLVE_ROWS * SOLVE_PITCH<T>);
     }
-    BL_HD static bool skips(T y)
-    {
-        return is_zero(y);
-    }
-
     /* L x = b or U' x = b; or, with BACKWARD, U x = b. Blocks of rows in the order they
      * become known; of each the tiles in the order of the products. */
     template <bool BACKWARD>
@@ -104,23 +102,25 @@ struct CholeskySolver {
                 await_fetched<1>();
                 team.warp_sync();
                 if (other < block)
-                    apply_tile<BACKWARD, TURNED_, SKIP>(tile(turn), first_of(other), y);
+                    apply_tile<BACKWARD, TURNED_, SKIP>(tile(turn), first_of(other),
+                                                        left_out[other * group + r], y);
                 else
-                    solve_tile<BACKWARD, TURNED_, SKIP>(tile(turn), i0, y);
+                    solve_tile<BACKWARD, TURNED_, SKIP>(tile(turn), i0,
+                                                        left_out[block * group + r], y);
                 team.warp_sync();
             }
         }
     }
 
     template <bool BACKWARD, bool TURNED_, bool SKIP>
-    BL_HD void apply_tile(const T *t, int k0, T (&y)[SOLVE_ROWS]) const
+    BL_HD void apply_tile(const T *t, int k0, unsigned zeros, T (&y)[SOLVE_ROWS]) const
     {
         const int depth = n - k0 < SOLVE_ROWS ? n - k0 : SOLVE_ROWS;
         BL_UNROLL_BY_TWO
         for (int step = 0; step < depth; step++) {
             const int k = BACKWARD ? depth - 1 - step : step;
             const T factor = solution(k0 + k);
-            const bool skip = SKIP && skips(factor);
+            const bool skip = SKIP && zeros >> k & 1;
             T l[SOLVE_ROWS / UNIT<T>][UNIT<T>];
             BL_UNROLL
             for (int u = 0; u < SOLVE_ROWS / UNIT<T>; u++)
@@ -136,14 +136,17 @@ struct CholeskySolver {
     }
 
     template <bool BACKWARD, bool TURNED_, bool SKIP>
-    BL_HD void solve_tile(const T *t, int i0, T (&y)[SOLVE_ROWS]) const
+    BL_HD void solve_tile(const T *t, int i0, uint16_t &left, T (&y)[SOLVE_ROWS]) const
     {
+        unsigned zeros = 0;
         BL_UNROLL
         for (int step = 0; step < SOLVE_ROWS; step++) {
             const int k = BACKWARD ? SOLVE_ROWS - 1 - step : step;
             if (i0 + k >= n)
                 continue;
-            if (!(SKIP && skips(y[k]))) {
+            if (SKIP && is_zero(y[k])) {
+                zeros |= 1u << k;
+            } else {
                 const T d = t[k * SOLVE_PITCH<T> + k];
                 y[k] = div(y[k], TURNED_ ? conj(d) : d);
                 BL_UNROLL
@@ -157,6 +160,8 @@ struct CholeskySolver {
             if (writes)
                 solution(i0 + k) = y[k];
         }
+        if (SKIP && writes)
+            left = uint16_t(zeros);
     }
 
     /* L' x = b: column after column of L, from its diagonal on, 32 elements at a time. */
@@ -197,11 +202,20 @@ struct CholeskySolver {
     }
 };
 
-/* Elements of shared memory a warp needs. */
+/* Of shared memory: elements of a warp's columns, and all that a warp needs. */
+template <class T>
+BL_BOTH int64_t side_elements(int64_t n, int64_t group)
+{
+    return (n * group + UNIT<T> - 1) / UNIT<T> * UNIT<T>;
+}
+
 template <class T>
 BL_BOTH int64_t solve_elements(int64_t n, int64_t group)
 {
-    return SOLVE_TILES<T> + (n * group + UNIT<T> - 1) / UNIT<T> * UNIT<T>;
+    const int64_t blocks = (n + SOLVE_ROWS - 1) / SOLVE_ROWS, unit = UNIT<T> * sizeof(T),
+                  left_out = blocks * group * int64_t(sizeof(uint16_t));
+    return SOLVE_TILES<T> + side_elements<T>(n, group) +
+           (left_out + unit - 1) / unit * UNIT<T>;
 }
 
 /* Warp number `number` of all. */
@@ -229,8 +243,17 @@ BL_HD void cholesky_solve_some(const MidCholeskySolve &g, T *memory, const Team 
             x[k * g.group + c] = b[k + c * ldb];
     team.warp_sync();
     const CholeskySolver<T, UPPER> solver = {
-        item.a,       item.lda, n, g.group, memory, x, lane, lane < count ? lane : 0,
-        lane < count, team};
+        item.a,
+        item.lda,
+        n,
+        g.group,
+        memory,
+        x,
+        (uint16_t *)(x + side_elements<T>(g.n, g.group)),
+        lane,
+        lane < count ? lane : 0,
+        lane < count,
+        team};
     solver.template by_tiles<false>();
     if constexpr (UPPER)
         solver.template by_tiles<true>();

@@ -783,6 +783,8 @@ __device__ __noinline__ void find_scales(Shared &s, const T *A, int64_t lda, int
     using R = Real<T>;
     using Bits = typename Image<R>::Type; /* in the order of the numbers, if positive */
     const int thread = threadIdx.x, lane = thread % 32;
+    __syncthreads(); /* racecheck takes a signal's first write for one to what it precedes
+                      */
     for (int i = thread; i < Shared::ROWS; i += blockDim.x)
         s.scale[i] = sfmin<R>();
     __syncthreads();

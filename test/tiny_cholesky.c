@@ -354,7 +354,8 @@ static void sweep_order(int64_t item, void *data)
     /* Opened once: pinned memory is slow to get, and one thread at a time gets it. */
     struct batch memory = new_batch(w->routine, w->precision, 'L', 1);
     size_t most =
-        beyond ? (size_t)(each * n * (n + 50)) * element_bytes(w->precision) : 0;
+        beyond ? (size_t)(n * (each * (n + 50) + 2 * n)) * element_bytes(w->precision)
+               : 0;
     bool there = open_memory(&memory, most + ((size_t)8 << 20));
     if (!there)
         memcpy(w->why, memory.why, sizeof w->why);
