@@ -16,6 +16,7 @@
 #include "determinant.cuh"
 #include "kernel.cuh"
 #include "plain.cuh"
+#include "tiny.cuh" /* MOST_BLOCKS */
 
 namespace bl
 {
@@ -869,7 +870,8 @@ constexpr bool solves_on_chip = !Traits<T>::complex && R <= 3;
 /* A block: a matrix. Warp w: panels w, w + W, ... of C columns. A thread: rows lane,
  * lane + 32, ... of the panel. Shared memory: Chip, then L, packed. */
 template <class T, int R, int C, int W, int BLOCKS, bool SCALED>
-__global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments g)
+__global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_BLOCKS)
+    lu_on_chip(const MidArguments g)
 {
     extern __shared__ __align__(16) char memory[];
     using Shared = Chip<T, R, C, W, SCALED>;
