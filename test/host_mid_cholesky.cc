@@ -151,13 +151,7 @@ void test_both(int repeats)
 
 int main(int argc, char **argv)
 {
-    int repeats = argc > 2 ? atoi(argv[2]) : 3;
-    if (!open_lapack(argc, argv))
-        return 0;
-    test_both<float>(repeats);
-    test_both<double>(repeats);
-    test_both<Complex<float>>(repeats);
-    test_both<Complex<double>>(repeats);
-    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
-    return failed != 0;
+    return run_types(argc, argv, 3, [](auto number, int repeats) {
+        test_both<decltype(number)>(repeats);
+    });
 }

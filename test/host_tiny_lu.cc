@@ -26,7 +26,7 @@ using Solve = void(int *, int *, T *, int *, int *, T *, int *, int *);
 template <class T>
 using Invert = void(int *, T *, int *, int *, T *, int *, int *);
 
-/* || A X - 1 || / (n eps || A || || X ||); -1 where X is not finite. */
+/* The residual of X, -1 where it is not finite. */
 template <class T>
 double residual(const Array<T> &a, int lda, const Array<T> &x, int ldx, int n)
 {
@@ -34,25 +34,13 @@ double residual(const Array<T> &a, int lda, const Array<T> &x, int ldx, int n)
         const Real<T> *p = (const Real<T> *)&m[i + size_t(j) * ld];
         return std::complex<long double>(p[0], width<T> == 2 ? p[width<T> - 1] : 0);
     };
-    long double most = 0, size_a = 0, size_x = 0;
-    for (int j = 0; j < n; j++) {
-        long double off = 0, of_a = 0, of_x = 0;
-        for (int i = 0; i < n; i++) {
-            std::complex<long double> sum = i == j ? -1 : 0;
-            for (int k = 0; k < n; k++)
-                sum += element(a, lda, i, k) * element(x, ldx, k, j);
-            off += std::abs(sum);
-            of_a += std::abs(element(a, lda, i, j));
-            of_x += std::abs(element(x, ldx, i, j));
-        }
-        if (!std::isfinite(of_x))
-            return -1;
-        most = std::max(most, off);
-        size_a = std::max(size_a, of_a);
-        size_x = std::max(size_x, of_x);
-    }
-    return double(most / size_a / size_x / n /
-                  (sizeof(Real<T>) == 4 ? 0x1p-24 : 0x1p-53));
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < n; i++)
+            if (!std::isfinite(std::abs(element(x, ldx, i, j))))
+                return -1;
+    return inverse_residual<T>(
+        n, [&](int i, int j) { return element(a, lda, i, j); },
+        [&](int i, int j) { return element(x, ldx, i, j); });
 }
 
 /* Whether the inverse in c.b is as good as netlib's, which comes to c.a0. */
@@ -219,13 +207,7 @@ void test_all(int launches)
 
 int main(int argc, char **argv)
 {
-    int launches = argc > 2 ? atoi(argv[2]) : 4;
-    if (!open_lapack(argc, argv))
-        return 0;
-    test_all<float>(launches);
-    test_all<double>(launches);
-    test_all<Complex<float>>(launches);
-    test_all<Complex<double>>(launches);
-    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
-    return failed != 0;
+    return run_types(argc, argv, 4, [](auto number, int repeats) {
+        test_all<decltype(number)>(repeats);
+    });
 }

@@ -85,14 +85,10 @@ static void shape(struct rng *r, int64_t *m, int64_t *n)
         *m = 33;
 }
 
-static void answer(struct problem *p, enum bl_precision precision, struct rng *r)
+/* netlib's factors take the place of p->want. */
+static void factor(struct problem *p, enum bl_precision precision)
 {
-    int64_t k = p->m < p->n ? p->m : p->n;
-    p->before = matrix_new(precision, p->m, p->n, p->lda, GUARD);
-    matrix_fill(&p->before, p->class, rng_next(r));
-    p->want = matrix_copy(&p->before);
-    p->zeros = holds_negative_zero(&p->before, 0);
-    p->ipiv = calloc((size_t)k + 1, sizeof *p->ipiv);
+    p->ipiv = calloc((size_t)(p->m < p->n ? p->m : p->n) + 1, sizeof *p->ipiv);
     struct call c = {.routine = BL_GETRF,
                      .precision = precision,
                      .m = (int32_t)p->m,
@@ -102,6 +98,15 @@ static void answer(struct problem *p, enum bl_precision precision, struct rng *r
                      .ipiv = p->ipiv};
     reference_call(&c);
     p->info = c.info;
+}
+
+static void answer(struct problem *p, enum bl_precision precision, struct rng *r)
+{
+    p->before = matrix_new(precision, p->m, p->n, p->lda, GUARD);
+    matrix_fill(&p->before, p->class, rng_next(r));
+    p->want = matrix_copy(&p->before);
+    p->zeros = holds_negative_zero(&p->before, 0);
+    factor(p, precision);
 }
 
 static void scale_row(struct matrix *a, int64_t i, int power)
@@ -137,16 +142,7 @@ static void answer_scaled(struct problem *p, enum bl_precision precision, struct
     p->before = matrix_copy(&a);
     p->want = a;
     p->zeros = true;
-    p->ipiv = calloc((size_t)k + 1, sizeof *p->ipiv);
-    struct call c = {.routine = BL_GETRF,
-                     .precision = precision,
-                     .m = (int32_t)p->m,
-                     .n = (int32_t)p->n,
-                     .lda = (int32_t)p->lda,
-                     .a = p->want.data,
-                     .ipiv = p->ipiv};
-    reference_call(&c);
-    p->info = c.info;
+    factor(p, precision);
     for (int64_t i = 0; i < p->m; i++)
         scale_row(&p->before, i, power[i]);
     for (int64_t j = 0; j < k; j++) {
