@@ -13,49 +13,21 @@
 namespace bl
 {
 
-/* ---- global memory: a complex number in one access where its address allows ---- */
+/* ---- memory: a complex number in one access where its address allows ---- */
 
 template <class T>
-struct Parts {
-    using Type = T;
-};
-template <>
-struct Parts<Complex<float>> {
-    using Type = float2;
-};
-template <>
-struct Parts<Complex<double>> {
-    using Type = double2;
-};
-
-template <class T>
-__device__ __forceinline__ bool is_aligned(const T *p)
+__device__ __forceinline__ T load(const T *p, bool whole)
 {
-    return !Traits<T>::complex || (uintptr_t)p % sizeof(T) == 0;
+    return whole ? fetch(p) : *p;
 }
 
 template <class T>
-__device__ __forceinline__ T load(const T *p, bool aligned)
+__device__ __forceinline__ void store(T *p, T x, bool whole)
 {
-    if (Traits<T>::complex && aligned) {
-        auto v = *(const typename Parts<T>::Type *)p;
-        T x;
-        memcpy(&x, &v, sizeof x);
-        return x;
-    }
-    return *p;
-}
-
-template <class T>
-__device__ __forceinline__ void store(T *p, T x, bool aligned)
-{
-    if (Traits<T>::complex && aligned) {
-        typename Parts<T>::Type v;
-        memcpy(&v, &x, sizeof v);
-        *(typename Parts<T>::Type *)p = v;
-    } else {
+    if (whole)
+        put(p, x);
+    else
         *p = x;
-    }
 }
 
 /* ---- */

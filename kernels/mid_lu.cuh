@@ -421,12 +421,12 @@ struct Panel {
      * matter. */
     __device__ __forceinline__ void read(const T *A, int64_t lda, int m, int n)
     {
-        const bool aligned = is_aligned(A);
+        const bool whole = is_whole(A);
         BL_UNROLL
         for (int j = 0; j < C; j++)
             BL_UNROLL
         for (int i = 0; i < R; i++)
-            a[i][j] = load(A + min(i * 32 + lane, m - 1) + min(j, n - 1) * lda, aligned);
+            a[i][j] = load(A + min(i * 32 + lane, m - 1) + min(j, n - 1) * lda, whole);
         BL_UNROLL
         for (int i = 0; i < R; i++) {
             active[i] = i * 32 + lane < m ? ~0u : 0;
@@ -721,7 +721,7 @@ struct Panel {
     __device__ __forceinline__ void write_rows(T *A, int64_t lda, int m, int n, bool put,
                                                const T *corner = nullptr)
     {
-        const bool aligned = is_aligned(A);
+        const bool whole = is_whole(A);
         BL_UNROLL
         for (int e = lane; e < C * C; e += 32) {
             int r = e % C, j = e / C;
@@ -732,7 +732,7 @@ struct Panel {
                 if (Traits<T>::complex && !is_finite(x))
                     atomicOr(&s.strange, 1);
                 if (put)
-                    store(A + r + j * lda, x, aligned);
+                    store(A + r + j * lda, x, whole);
             }
         }
         __syncwarp();
@@ -1009,7 +1009,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
 
     /* L below the corners, in the order of the positions. */
     const int steps = s.steps;
-    const bool aligned = is_aligned(A);
+    const bool whole = is_whole(A);
     for (int q = warp; q * C < steps && !quiet; q += W) {
         const T *l = packed_l + packed<C>(m, q);
         const int height = m - q * C, count = min(C, steps - q * C);
@@ -1019,7 +1019,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
             BL_UNROLL
             for (int j = 0; j < C; j++)
                 if (j < count)
-                    store(to + i + j * lda, l[j * height + place], aligned);
+                    store(to + i + j * lda, l[j * height + place], whole);
         }
     }
     const int64_t index = item_of(g).index, number = index + (quiet ? g.number : 0);
