@@ -16,6 +16,7 @@
 
 #include "batchlapack.h"
 #include "bl.h"
+#include "floating_point.h"
 
 #define ENGINE_FILE "libbatchlapack_cuda.so"
 #define FAULTS_TO_SWITCH_OFF 3
@@ -195,6 +196,11 @@ static const struct bl_engine *ready(int now, enum bl_reason *why)
     return NULL;
 }
 
+static __attribute__((noinline)) uint64_t nanoseconds(double seconds)
+{
+    return (uint64_t)((seconds < 1e6 ? seconds : 1e6) * 1e9);
+}
+
 bool bl_engine_due(double saving, bool forced, enum bl_reason *why)
 {
     int now = atomic_load_explicit(&state, memory_order_acquire);
@@ -206,10 +212,12 @@ bool bl_engine_due(double saving, bool forced, enum bl_reason *why)
     }
     if (forced)
         return true;
-    uint64_t ns = (uint64_t)((saving < 1e6 ? saving : 1e6) * 1e9);
-    uint64_t sum = atomic_fetch_add(&saved_ns, ns) + ns;
+    bl_floating_point before;
+    bl_hold(&before);
+    uint64_t ns = nanoseconds(saving);
+    bl_release(&before);
     *why = BL_WHY_STARTUP;
-    return (double)sum >= BL_STARTUP_SECONDS * 1e9;
+    return atomic_fetch_add(&saved_ns, ns) + ns >= (uint64_t)(BL_STARTUP_SECONDS * 1e9);
 }
 
 const struct bl_engine *bl_engine_start(enum bl_reason *why)

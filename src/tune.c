@@ -13,11 +13,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#ifdef __SSE2_MATH__
-#    include <xmmintrin.h>
-#endif
 
 #include "bl.h"
+#include "floating_point.h"
 #include "guard.h"
 #include "workers.h"
 
@@ -234,7 +232,7 @@ static bool is_chain(const struct bl_call *c)
     return (c->trans && c->trans != 'N') || (c->has_b && c->uplo == 'L');
 }
 
-/* Not inlined: nothing of it may move out of hold() and release(). */
+/* Not inlined: nothing of it may move out of bl_hold() and bl_release(). */
 static __attribute__((noinline)) struct bl_cost cost(const struct bl_call *c)
 {
     double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs;
@@ -250,39 +248,14 @@ static __attribute__((noinline)) struct bl_cost cost(const struct bl_call *c)
     return seconds;
 }
 
-/* Floating point as at a program's start, and back. Where SSE does all of the arithmetic
- * its register is enough: the x87's takes longer than the rest of a forwarded call. */
-#ifdef __SSE2_MATH__
-typedef unsigned floating_point;
-static void hold(floating_point *before)
-{
-    *before = _mm_getcsr();
-    _mm_setcsr(_MM_MASK_MASK | _MM_ROUND_NEAREST);
-}
-static void release(const floating_point *before)
-{
-    _mm_setcsr(*before);
-}
-#else
-typedef fenv_t floating_point;
-static void hold(floating_point *before)
-{
-    feholdexcept(before);
-}
-static void release(const floating_point *before)
-{
-    fesetenv(before);
-}
-#endif
-
 /* The program's floating-point flags and traps do not notice. */
 static double cost_unnoticed(const struct bl_call *c, struct bl_cost *seconds)
 {
-    floating_point before;
-    hold(&before);
+    bl_floating_point before;
+    bl_hold(&before);
     *seconds = cost(c);
     volatile double saving = seconds->cpu - seconds->gpu;
-    release(&before);
+    bl_release(&before);
     return saving;
 }
 
