@@ -45,7 +45,7 @@ solve_upper(const Group<L> &group, const TinyBoard<T, N, L> &board, const int (&
     bool good = true;
     BL_UNROLL
     for (int q = R - 1; q >= 0; q--) {
-        const Divisor<T> divisor(diagonal[q]);
+        const QuickDivisor<T> divisor(diagonal[q]);
 #pragma unroll 4
         for (int t = min(L, steps - q * L) - 1; t >= 0; t--) {
             const T x = group.from(divisor.quotient(b[q]), t);
