@@ -36,8 +36,8 @@ BL_HD T *element(bool upper, T *a, int64_t lda, int64_t i, int64_t k)
     return upper ? a + k + i * lda : a + i + k * lda;
 }
 
-/* Zero, or in the range of quick_quotient(). On the device by the exponent: comparisons
- * of numbers would take the arithmetic's time. */
+/* Zero, or in the range of quick_signed_quotient(). On the device by the exponent:
+ * comparisons of numbers would take the arithmetic's time. */
 BL_HD bool is_plain(float x)
 {
     const float size = fabsf(x);
@@ -56,11 +56,11 @@ BL_HD bool is_plain(double x)
 #endif
 }
 
-/* x over a positive number, given its reciprocal correctly rounded: quick_quotient() with
- * the sign of a zero put right by its bit alone. */
+/* x over a positive number, given its reciprocal correctly rounded:
+ * quick_signed_quotient() with the sign of a zero put right by its bit alone. */
 BL_HD float quick_over(float x, float length, float inverse)
 {
-    return quick_quotient(x, length, inverse);
+    return quick_signed_quotient(x, length, inverse);
 }
 
 BL_HD double quick_over(double x, double length, double inverse)
@@ -72,7 +72,7 @@ BL_HD double quick_over(double x, double length, double inverse)
               high = (__double2hiint(q) & ~sign) | (__double2hiint(x) & sign);
     return __hiloint2double(high, __double2loint(q));
 #else
-    return quick_quotient(x, length, inverse);
+    return quick_signed_quotient(x, length, inverse);
 #endif
 }
 

@@ -7,7 +7,7 @@
 #ifndef BL_MID_CHIP_CUH
 #define BL_MID_CHIP_CUH
 
-#include "mid_divisor.cuh"
+#include "tiny.cuh"
 #include "mid_rest.cuh"
 #include "mid_shared.cuh"
 

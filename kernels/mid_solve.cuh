@@ -11,7 +11,6 @@
 #define BL_MID_SOLVE_CUH
 
 #include "mid_blocked.cuh"
-#include "mid_divisor.cuh"
 #include "mid_inverse.cuh"
 
 namespace bl

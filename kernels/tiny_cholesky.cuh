@@ -124,7 +124,7 @@ struct TinyCholesky : TinyOdd<T, N, G, UPPER> {
     static BL_HD R over(R x, R root, R inverse, bool &fine)
     {
         fine &= !((fabs(x) < Quick<R>::LEAST) & (x != 0)); /* no branches */
-        return quick_quotient(x, root, inverse);
+        return quick_signed_quotient(x, root, inverse);
     }
 
     static BL_HD Complex<R> over(Complex<R> x, R root, R inverse, bool &fine)
@@ -209,7 +209,7 @@ struct TinyCholesky : TinyOdd<T, N, G, UPPER> {
                 m.info = is_finite(pivot) ? k + 1 : -k - 1;
             const bool live = m.info == 0;
             const R r = good ? root(pivot) : R(1);
-            const T inverse = from_real<T>(inverse_of(r));
+            const T inverse = from_real<T>(reciprocal(r));
             meet();
             BL_ROLLED
             for (int i = m.t; live && i < N; i += G) {

@@ -66,7 +66,7 @@ struct TinyOdd : TinyTriangle<T, N, G, UPPER> {
             const bool live = k < n && info == 0;
             meet();
             R r = root(d);
-            const T inverse = from_real<T>(inverse_of(r));
+            const T inverse = from_real<T>(reciprocal(r));
             BL_ROLLED
             for (int i = t; live && i < n; i += G) {
                 Cell<T> &c = packed[at(i, k)];

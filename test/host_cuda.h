@@ -4,7 +4,7 @@
  * host_tiny_lu.cc includes it before the kernels' headers. Shared memory is static; what
  * lanes write to it without meeting comes out differently. Launches and what is special
  * about memory accesses are not in here. The approximate reciprocals are not either: see
- * quick_reciprocal() in tiny.cuh.
+ * quick_reciprocal() in quick_divide.cuh.
  */
 #ifndef HOST_CUDA_H
 #define HOST_CUDA_H

@@ -9,8 +9,8 @@
  */
 #include "host_cuda.h"
 #include <complex>
-#include "tiny_rows.cuh"
-#include "tiny_solve.cuh"
+#include "tiny_rows_inverse.cuh"
+#include "tiny_rows_solve.cuh"
 #include "host_cases.h"
 
 namespace
