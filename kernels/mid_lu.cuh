@@ -25,6 +25,9 @@ constexpr unsigned ALL_LANES = ~0u;
 
 /* ---- words that one warp sets once and others wait for ---- */
 
+#ifdef BL_HOST_CUDA /* test/host_signal.h */
+using host_cuda::Signal;
+#else
 class Signal
 {
   public:
@@ -108,6 +111,7 @@ class Signal
     }
     unsigned long long word;
 };
+#endif
 
 /* ---- magnitudes ---- */
 
@@ -133,7 +137,7 @@ __device__ __forceinline__ constexpr unsigned infinity_key()
 
 __device__ __forceinline__ unsigned largest_of_warp(unsigned x)
 {
-#if __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800 || defined BL_HOST_CUDA
     return __reduce_max_sync(ALL_LANES, x);
 #else
     for (int step = 16; step > 0; step /= 2)
@@ -156,6 +160,12 @@ struct Image<double> {
 /* ---- when reciprocals are used ---- */
 
 /* Keeps the compiler from putting one off until the other is there. */
+#ifdef BL_HOST_CUDA
+template <class R>
+void together(unsigned &, R &)
+{
+}
+#else
 __device__ __forceinline__ void together(unsigned &x, float &y)
 {
     asm volatile("" : "+r"(x), "+f"(y));
@@ -164,6 +174,7 @@ __device__ __forceinline__ void together(unsigned &x, double &y)
 {
     asm volatile("" : "+r"(x), "+d"(y));
 }
+#endif
 template <class R>
 __device__ __forceinline__ void together(unsigned &x, Complex<R> &y)
 {
@@ -215,6 +226,11 @@ __device__ __forceinline__ void write_row(bool yes, T *row, const T (&u)[C],
                                           int first = 0)
 {
     constexpr int V = PER_VECTOR<T>;
+#ifdef BL_HOST_CUDA
+    for (int j = 0; j < C; j += V)
+        if (j + V > first && yes)
+            memcpy(row + j, &u[j], 16);
+#else
     const unsigned address = unsigned(__cvta_generic_to_shared(row));
     BL_UNROLL
     for (int j = 0; j < C; j += V)
@@ -229,6 +245,7 @@ __device__ __forceinline__ void write_row(bool yes, T *row, const T (&u)[C],
                 "r"(v.w)
                 : "memory");
         }
+#endif
 }
 
 /* To shared memory, where `yes`; a predicate, not a branch. */
