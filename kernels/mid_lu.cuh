@@ -33,29 +33,29 @@ class Signal
   public:
     __device__ __forceinline__ void clear()
     {
-#if __CUDA_ARCH__ >= 900
+#    if __CUDA_ARCH__ >= 900
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" ::"r"(address())
                      : "memory");
-#else
+#    else
         word = 0;
-#endif
+#    endif
     }
 
     /* What the warp has written is there for those who find it set. A whole warp, once.
      * Every lane arrives, which costs no time and which racecheck understands. */
     __device__ __forceinline__ void set()
     {
-#if __CUDA_ARCH__ >= 900
+#    if __CUDA_ARCH__ >= 900
         asm volatile(
             "{ .reg .b64 state;\n"
             "mbarrier.arrive.release.cta.shared::cta.b64 state, [%0]; }" ::"r"(address())
             : "memory");
-#else
+#    else
         __syncwarp();
         if (threadIdx.x % 32 == 0)
             asm volatile("st.release.cta.shared.u64 [%0], 1;" ::"r"(address())
                          : "memory");
-#endif
+#    endif
     }
 
     /* The same answer for the whole warp. */
@@ -66,7 +66,7 @@ class Signal
 
     __device__ __forceinline__ void wait() const
     {
-#if __CUDA_ARCH__ >= 900
+#    if __CUDA_ARCH__ >= 900
         unsigned done;
         do {
             asm volatile(
@@ -77,16 +77,16 @@ class Signal
                 : "r"(address())
                 : "memory");
         } while (!done);
-#else
+#    else
         while (!test()) {
         }
-#endif
+#    endif
     }
 
   private:
     __device__ __forceinline__ bool test() const
     {
-#if __CUDA_ARCH__ >= 900
+#    if __CUDA_ARCH__ >= 900
         unsigned done;
         asm volatile("{ .reg .pred p;\n"
                      "mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 p, [%1], 0;\n"
@@ -95,14 +95,14 @@ class Signal
                      : "r"(address())
                      : "memory");
         return done;
-#else
+#    else
         unsigned long long done;
         asm volatile("ld.acquire.cta.shared.u64 %0, [%1];"
                      : "=l"(done)
                      : "r"(address())
                      : "memory");
         return done;
-#endif
+#    endif
     }
 
     __device__ __forceinline__ unsigned address() const

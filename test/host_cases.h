@@ -308,6 +308,16 @@ struct Case {
     }
 };
 
+/* Infinities on the diagonal of A and elsewhere in the triangle: who takes a quotient
+ * that is zero for a zero, which xTRSM leaves out, shows it. */
+template <class T>
+void make_quotients_zero(Case<T> &c, bool upper)
+{
+    const int k = below(c.n), i = upper ? below(k + 1) : k + below(c.n - k);
+    c.a[k + k * size_t(c.lda)] = from_real<T>(INFINITY);
+    c.a[i + k * size_t(c.lda)] = from_real<T>(INFINITY);
+}
+
 /* After INFO = k of a factorisation only the leading minor is meant: what lies beyond, in
  * the triangle, is made equal. */
 template <class T>

@@ -77,9 +77,11 @@ void test_getrs()
                 for (int nrhs : {0, 1, 3, 70}) {
                     Case<T> c(Kind(kind), n, n, nrhs);
                     /* The special values in A, in B or in both. */
-                    int where = below(3);
-                    c.a = matrix<T>(where == 1 ? RANDOM : c.kind, n, n, c.lda);
+                    int where = below(4);
+                    c.a = matrix<T>(where % 2 ? RANDOM : c.kind, n, n, c.lda);
                     c.b = matrix<T>(where == 2 ? RANDOM : c.kind, n, nrhs, c.ldb);
+                    if (where == 3)
+                        make_quotients_zero(c, true);
                     c.label += text(" trans=%s where=%d", trans, where);
                     c.pivots(true);
                     c.ready();
@@ -178,10 +180,12 @@ void test_potrs()
             for (const char *uplo : {"U", "L"})
                 for (int nrhs : {0, 1, 3, 70}) {
                     Case<T> c(Kind(kind), n, n, nrhs);
-                    int where = below(3);
+                    int where = below(4);
                     c.a =
-                        definite<T>(where == 1 ? RANDOM : c.kind, *uplo == 'U', n, c.lda);
+                        definite<T>(where % 2 ? RANDOM : c.kind, *uplo == 'U', n, c.lda);
                     c.b = matrix<T>(where == 2 ? RANDOM : c.kind, n, nrhs, c.ldb);
+                    if (where == 3)
+                        make_quotients_zero(c, *uplo == 'U');
                     c.label += text(" uplo=%s where=%d", uplo, where);
                     c.ready();
                     c.p.uplo = *uplo;
