@@ -48,27 +48,35 @@ struct __align__(16) uint4
 
 namespace bl
 {
-/* Dynamic shared memory, and some more. */
+/* Dynamic shared memory, and some more, by the names that kernels have for it. */
 inline thread_local __align__(16) char memory[256 << 10];
+inline thread_local __align__(16) char shared[256 << 10];
 } // namespace bl
 
 /* Where a kernel says extern, g++ has this called first: it would begin the memory. */
 extern "C" inline __attribute__((used)) void _ZTHN2bl6memoryE()
 {
 }
+extern "C" inline __attribute__((used)) void _ZTHN2bl6sharedE()
+{
+}
 
 namespace host_cuda
 {
 struct Index {
-    unsigned x;
+    unsigned x, y;
 };
-inline Index thread()
-{
-    return {unsigned(host_warp::current)};
-}
 } // namespace host_cuda
 
-inline host_cuda::Index blockIdx, blockDim = {32}, gridDim = {1};
+inline host_cuda::Index blockIdx, blockDim = {32, 1}, gridDim = {1, 1};
+
+namespace host_cuda
+{
+inline Index thread()
+{
+    return {unsigned(host_warp::current) % blockDim.x, 0};
+}
+} // namespace host_cuda
 
 namespace host_cuda
 {
@@ -81,16 +89,18 @@ inline void launch(int64_t blocks, int threads, size_t bytes,
     const int64_t first = host_warp::throw_dice() % blocks;
     for (int64_t i = 0; i < blocks; i++) {
         blockIdx.x = unsigned((first + i) % blocks);
-        memset(bl::memory, 0xff, bytes);
-        char *const behind = bl::memory + bytes;
         const size_t watched = std::min(sizeof bl::memory - bytes, size_t(4096));
-        memset(behind, 0x5a, watched);
+        for (char *dynamic : {bl::memory, bl::shared}) {
+            memset(dynamic, 0xff, bytes);
+            memset(dynamic + bytes, 0x5a, watched);
+        }
         forget_copies();
         host_warp::run(threads, [&](int) { kernel(); });
-        if (std::count(behind, behind + watched, 0x5a) != long(watched)) {
-            printf("Bail out! a block wrote beyond its %zu bytes\n", bytes);
-            exit(1);
-        }
+        for (char *behind : {bl::memory + bytes, bl::shared + bytes})
+            if (std::count(behind, behind + watched, 0x5a) != long(watched)) {
+                printf("Bail out! a block wrote beyond its %zu bytes\n", bytes);
+                exit(1);
+            }
     }
 }
 } // namespace host_cuda

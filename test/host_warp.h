@@ -25,7 +25,7 @@
 namespace host_warp
 {
 
-constexpr int SIZE = 32, MOST = 1024;
+constexpr int SIZE = 32, MOST = 2048;
 constexpr size_t STACK = 256 << 10;
 
 /* Where threads wait until `expected` have come. */
@@ -47,7 +47,7 @@ struct Fiber {
 
 inline Fiber fiber[MOST];
 inline Barrier of_warp[MOST / SIZE];
-inline int threads; /* of this run */
+inline int threads; /* of a block of this run */
 inline jmp_buf scheduler;
 inline int current;
 inline const std::function<void(int)> *body;
@@ -197,11 +197,12 @@ inline bool run_warp(int warp, int &left)
     return ran;
 }
 
-/* f(0), ..., f(count - 1), together. */
-inline void run(int count, const std::function<void(int)> &f)
+/* f(0), f(1), ..., together: `blocks` blocks of `each` threads. */
+inline void run(int each, const std::function<void(int)> &f, int blocks = 1)
 {
     static bool stays;
-    threads = count;
+    const int count = each * blocks;
+    threads = each;
     body = &f;
     stays = !stays;
     for (int i = 0; i < count; i++) {
