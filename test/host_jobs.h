@@ -1,12 +1,13 @@
 /* Whole jobs of kernels/mid.cu on the host: a batch of cases, launched as on a device.
  *
- * For host_mid_lu.cc and host_mid_solve.cc. Which kernels there are is theirs to say: they
- * define the tables that mid.cu chooses from.
+ * For host_mid_lu.cc and host_mid_solve.cc. Which kernels there are is theirs to say:
+ * they define the tables that mid.cu chooses from.
  */
 #ifndef HOST_JOBS_H
 #define HOST_JOBS_H
 
 #include "cuda_runtime.h"
+#include "mid_lu.cuh"
 #include "mid_solve.cuh"
 #include "host_cases.h"
 #include "family.h"
@@ -107,8 +108,8 @@ struct Batch {
             Case<T> &c = cases[k];
             c.info = int_size == 4 ? *(int32_t *)&infos[k] : int(infos[k]);
             for (size_t i = 0; i < c.ipiv.size(); i++)
-                c.ipiv[i] = int_size == 4 ? ((int32_t *)pivots[k].data())[i]
-                                          : int(pivots[k][i]);
+                c.ipiv[i] =
+                    int_size == 4 ? ((int32_t *)pivots[k].data())[i] : int(pivots[k][i]);
         }
     }
 };

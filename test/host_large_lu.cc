@@ -239,7 +239,9 @@ void test_triangle(int repeats)
         int w = below(2) ? W : 1 + below(W), sides = 1 + below(40);
         Case<T> c(Kind(turn % KINDS), w, w, sides);
         c.a = matrix<T>(below(2) ? RANDOM : c.kind, w, w, c.lda);
-        c.b = matrix<T>(c.kind, w, sides, c.ldb);
+        /* Netlib multiplies by one first, which makes a complex infinity two NaNs. */
+        const bool spreads = Traits<T>::complex && turned;
+        c.b = matrix<T>(spreads ? RANDOM : c.kind, w, sides, c.ldb);
         if (below(3) == 0)
             make_quotients_zero(c, upper);
         c.a0 = c.a;

@@ -42,8 +42,8 @@ void test_getrf(int repeats, int least, int most)
         batch.fill(6, least, most, false, 0, below(2));
         batch.run(BL_GETRF);
         for (Case<T> &c : batch.cases) {
-            netlib<T, Factor<T>>("getrf")(&c.m, &c.n, c.a0.data(), &c.lda,
-                                          c.ipiv0.data(), &c.info0);
+            netlib<T, Factor<T>>("getrf")(&c.m, &c.n, c.a0.data(), &c.lda, c.ipiv0.data(),
+                                          &c.info0);
             c.judge(report);
         }
     }

@@ -1,7 +1,7 @@
 /* mbarriers of shared memory on the host: in their 64 bits, how many have come and how
  * many bytes are awaited.
  *
- * Included by host_cuda.h; the class Signal takes the place of the kernels' own.
+ * Included by host_cuda.h; the class Signal takes the place of that of mid_signal.cuh.
  */
 #ifndef HOST_SIGNAL_H
 #define HOST_SIGNAL_H
@@ -85,4 +85,10 @@ class Signal
 };
 
 } // namespace host_cuda
+
+#define BL_MID_SIGNAL_CUH
+namespace bl
+{
+using host_cuda::Signal;
+} // namespace bl
 #endif

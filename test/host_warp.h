@@ -2,11 +2,11 @@
  *
  * The host tests include it before the kernels' headers, on its own where a block is one
  * warp, else through host_block.h or host_cuda.h. A fiber runs until it has to wait. In
- * which order a warp's lanes go on is thrown with dice each time, and so are which warp is
- * next and which one sleeps for a while; in every second run a warp goes on as long as it
- * can. What one reads too early or
- * too late comes out differently. Lanes that meet at different places, or of which some
- * have ended, would hang on the device; here they end the program.
+ * which order a warp's lanes go on is thrown with dice each time, and so are which warp
+ * is next and which one sleeps for a while; in every second run a warp goes on as long as
+ * it can. What one reads too early or too late comes out differently. Lanes that meet at
+ * different places, or of which some have ended, would hang on the device; here they end
+ * the program.
  */
 #ifndef HOST_WARP_H
 #define HOST_WARP_H
@@ -93,8 +93,8 @@ inline void wait_while(const int &word, int seen)
 
 inline void arrive(Barrier &b, int expected, const char *where)
 {
-    if (b.arrived && (b.expected != expected ||
-                      (b.where != where && strcmp(b.where, where) != 0))) {
+    if (b.arrived &&
+        (b.expected != expected || (b.where != where && strcmp(b.where, where) != 0))) {
         printf("Bail out! thread %d meets %d at %s, others meet %d at %s\n", current,
                expected, where, b.expected, b.where);
         exit(1);

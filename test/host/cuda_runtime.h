@@ -1,5 +1,5 @@
-/* The CUDA runtime for g++, as far as the kernels' own launches need it: a kernel is known
- * by what know() was told, memory is the host's, a stream does everything at once.
+/* The CUDA runtime for g++, as far as the kernels' own launches need it: a kernel is
+ * known by what know() was told, memory is the host's, a stream does everything at once.
  *
  * It takes the place of CUDA's header for the host tests that run whole jobs.
  */
