@@ -2,9 +2,9 @@
  * the fibers of host_block.h.
  *
  * Host tests include it before the kernels' headers, directly or through
- * host/cuda_runtime.h. Shared memory is static, the dynamic one NaN before each block;
- * what lies behind it is watched. What is special about memory accesses is not in here.
- * The approximate reciprocals are not either: see quick_reciprocal() in tiny.cuh.
+ * host/cuda_runtime.h. Shared memory is static, the dynamic one garbage before each
+ * block; what lies behind it is watched. What is special about memory accesses is not in
+ * here. The approximate reciprocals are not either: see quick_reciprocal() in tiny.cuh.
  */
 #ifndef HOST_CUDA_H
 #define HOST_CUDA_H
@@ -90,8 +90,9 @@ inline void launch(int64_t blocks, int threads, size_t bytes,
     for (int64_t i = 0; i < blocks; i++) {
         blockIdx.x = unsigned((first + i) % blocks);
         const size_t watched = std::min(sizeof bl::memory - bytes, size_t(4096));
+        const int garbage = host_warp::throw_dice() % 2 ? 0xff : 0x3f; /* NaN or not */
         for (char *dynamic : {bl::memory, bl::shared}) {
-            memset(dynamic, 0xff, bytes);
+            memset(dynamic, garbage, bytes);
             memset(dynamic + bytes, 0x5a, watched);
         }
         forget_copies();
