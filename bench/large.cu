@@ -478,8 +478,8 @@ int main(int argc, char **argv)
                     measure_solve(p, !strcmp(name, "getri"), n,
                                   fast ? BL_FAST : BL_EXACT);
     for (int p = 0; p < BL_PRECISIONS; p++)
-        if (*routines && in_list(routines, "line") &&
-            in_list(precisions, std::string(1, "sdcz"[p])))
+        if (*routines && listed(routines, "line") &&
+            listed(precisions, std::string(1, "sdcz"[p])))
             measure_line(p, sizes, fast ? BL_FAST : BL_EXACT);
     return bad;
 }
