@@ -4,7 +4,8 @@
  * Host tests include it before the kernels' headers, directly or through
  * host/cuda_runtime.h. Shared memory is static, the dynamic one garbage before each
  * block; what lies behind it is watched. What is special about memory accesses is not in
- * here. The approximate reciprocals are not either: see quick_reciprocal() in quick_divide.cuh.
+ * here. The approximate reciprocals are not either: see quick_reciprocal() in
+ * quick_divide.cuh.
  */
 #ifndef HOST_CUDA_H
 #define HOST_CUDA_H

@@ -1,4 +1,5 @@
-/* Factorisations that LAPACK does not have, as a textbook has them, in netlib's arithmetic.
+/* Factorisations that LAPACK does not have, as a textbook has them, in netlib's
+ * arithmetic.
  *
  * For host_kernels.cc and host_mid_lu.cc, after host_cases.h.
  */
