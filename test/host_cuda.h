@@ -20,6 +20,7 @@
 #include <complex>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #define BL_HOST_CUDA
@@ -162,30 +163,22 @@ inline unsigned __reduce_max_sync(unsigned, unsigned x)
 template <class V>
 V atomicAdd(V *p, V x)
 {
-    V old = *p;
-    *p += x;
-    return old;
+    return std::exchange(*p, V(*p + x));
 }
 template <class V>
 V atomicOr(V *p, V x)
 {
-    V old = *p;
-    *p |= x;
-    return old;
+    return std::exchange(*p, V(*p | x));
 }
 template <class V>
 V atomicMax(V *p, V x)
 {
-    V old = *p;
-    *p = max(old, x);
-    return old;
+    return std::exchange(*p, V(max(*p, x)));
 }
 template <class V>
 V atomicMin(V *p, V x)
 {
-    V old = *p;
-    *p = min(old, x);
-    return old;
+    return std::exchange(*p, V(min(*p, x)));
 }
 inline void __threadfence()
 {

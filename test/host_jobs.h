@@ -117,6 +117,32 @@ struct Batch {
 template <class T>
 using Factor = void(int *, int *, T *, int *, int *, int *);
 
+template <class T>
+using Solves = void(int *, int *, T *, int *, int *, T *, int *, int *);
+
+/* The batch as it is filled, bit for bit. */
+template <class T>
+void judge_getrf(Report &report, Batch<T> &batch)
+{
+    batch.run(BL_GETRF);
+    for (Case<T> &c : batch.cases) {
+        netlib<T, Factor<T>>("getrf")(&c.m, &c.n, c.a0.data(), &c.lda, c.ipiv0.data(),
+                                      &c.info0);
+        c.judge(report);
+    }
+}
+
+template <class T>
+void judge_gesv(Report &report, Batch<T> &batch)
+{
+    batch.run(BL_GESV);
+    for (Case<T> &c : batch.cases) {
+        netlib<T, Solves<T>>("gesv")(&c.n, &c.nrhs, c.a0.data(), &c.lda, c.ipiv0.data(),
+                                     c.b0.data(), &c.ldb, &c.info0);
+        c.judge(report);
+    }
+}
+
 /* From netlib's factors; A stays as it is. */
 template <class T>
 void test_gedet(const char *where, int repeats, int most, bool items)

@@ -31,21 +31,13 @@ namespace
 {
 
 template <class T>
-using Solves = void(int *, int *, T *, int *, int *, T *, int *, int *);
-
-template <class T>
 void test_getrf(int repeats, int least, int most)
 {
     Report report("chip " + title<T>("getrf") + text(" to %d", most));
     for (int i = 0; i < repeats; i++) {
         Batch<T> batch;
         batch.fill(6, least, most, false, 0, below(2));
-        batch.run(BL_GETRF);
-        for (Case<T> &c : batch.cases) {
-            netlib<T, Factor<T>>("getrf")(&c.m, &c.n, c.a0.data(), &c.lda, c.ipiv0.data(),
-                                          &c.info0);
-            c.judge(report);
-        }
+        judge_getrf(report, batch);
     }
 }
 
@@ -56,12 +48,7 @@ void test_gesv(int repeats, int least, int most)
     for (int i = 0; i < repeats; i++) {
         Batch<T> batch;
         batch.fill(6, least, most, true, 1 + below(2), below(2));
-        batch.run(BL_GESV);
-        for (Case<T> &c : batch.cases) {
-            netlib<T, Solves<T>>("gesv")(&c.n, &c.nrhs, c.a0.data(), &c.lda,
-                                         c.ipiv0.data(), c.b0.data(), &c.ldb, &c.info0);
-            c.judge(report);
-        }
+        judge_gesv(report, batch);
     }
 }
 

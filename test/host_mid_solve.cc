@@ -34,8 +34,6 @@ namespace
 {
 
 template <class T>
-using Solves = void(int *, int *, T *, int *, int *, T *, int *, int *);
-template <class T>
 using SolvesWith = void(const char *, int *, int *, T *, int *, int *, T *, int *, int *,
                         size_t);
 template <class T>
@@ -48,12 +46,7 @@ void test_getrf(int repeats)
     for (int i = 0; i < repeats; i++) {
         Batch<T> batch;
         batch.fill(3, 65, 100 + below(4) / 3 * 120, false, 0, below(2));
-        batch.run(BL_GETRF);
-        for (Case<T> &c : batch.cases) {
-            netlib<T, Factor<T>>("getrf")(&c.m, &c.n, c.a0.data(), &c.lda, c.ipiv0.data(),
-                                          &c.info0);
-            c.judge(report);
-        }
+        judge_getrf(report, batch);
     }
 }
 
@@ -64,12 +57,7 @@ void test_gesv(int repeats)
     for (int i = 0; i < repeats; i++) {
         Batch<T> batch;
         batch.fill(3, 33, 100, true, below(2) ? 1 + below(5) : 9 + below(70), below(2));
-        batch.run(BL_GESV);
-        for (Case<T> &c : batch.cases) {
-            netlib<T, Solves<T>>("gesv")(&c.n, &c.nrhs, c.a0.data(), &c.lda,
-                                         c.ipiv0.data(), c.b0.data(), &c.ldb, &c.info0);
-            c.judge(report);
-        }
+        judge_gesv(report, batch);
     }
 }
 
