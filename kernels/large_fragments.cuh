@@ -36,10 +36,14 @@ struct FragmentTile {
 __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4],
                                          const double (&b)[2])
 {
+#    ifdef BL_HOST_CUDA /* test/host_cuda.h */
+    host_cuda::multiply(c, a, b);
+#    else
     asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
         "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
         : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#    endif
 }
 
 /* Fragments of a factor and of minus C, which the products are added to. */

@@ -98,9 +98,19 @@ class Launcher
     cudaError_t error = cudaSuccess;
 };
 
+/* Whether strips are brought up to date in fast arithmetic; what fits the chip never is,
+ * where it would gain nothing. */
+bool is_fast(const struct bl_job *job, const Card &card)
+{
+    const auto &strip = blocked[job->precision]->fast_strip;
+    return job->arithmetic == BL_FAST && card.capability >= strip.capability &&
+           strip.bytes <= shared_limit(card);
+}
+
 void launch_blocked(const struct bl_job *job, MidArguments *g, Launcher &launcher)
 {
     const BlockedKernels *k = blocked[job->precision];
+    const auto &to_right = is_fast(job, launcher.card) ? k->fast_strip : k->strip;
     const int m = int(job->m), n = int(job->n);
     /* Of items one may be square where the largest sides are not. */
     const int order = m < n ? m : n;
@@ -128,8 +138,8 @@ void launch_blocked(const struct bl_job *job, MidArguments *g, Launcher &launche
             strips = (n - first + WIDTH - 1) / WIDTH;
         void *strip[] = {g, &first, &strips, &g->moves};
         if (strips > 0)
-            launcher.start(k->strip, job->batch * strips, k->strip_threads,
-                           k->strip_bytes, strip);
+            launcher.start(to_right.kernel, job->batch * strips, k->strip_threads,
+                           to_right.bytes, strip);
     }
     int panels = (order - 1) / WIDTH;
     void *arrange[] = {g, &panels};
@@ -141,7 +151,7 @@ void launch_blocked(const struct bl_job *job, MidArguments *g, Launcher &launche
 bool factors(const struct bl_job *job, const Card &card)
 {
     return on_chip(job, card) ||
-           (job->m > WIDTH && blocked[job->precision]->strip_bytes <= shared_limit(card));
+           (job->m > WIDTH && blocked[job->precision]->strip.bytes <= shared_limit(card));
 }
 
 /* Bytes of work space that factor() needs for `batch` matrices. */

@@ -4,7 +4,9 @@
 #ifndef BL_MID_H
 #define BL_MID_H
 
-#include <cuda_runtime.h>
+#ifndef BL_HOST_CUDA /* test/host_cuda.h */
+#    include <cuda_runtime.h>
+#endif
 #include "../src/engine.h"
 
 namespace bl
@@ -59,10 +61,15 @@ struct BlockedKernels {
         const void *kernel;
         int rows, threads;
     } panel[4]; /* by rising number of rows */
-    const void *strip, *arrange;
-    int strip_threads;
-    size_t panel_bytes, strip_bytes; /* of shared memory */
-    size_t moves_bytes;              /* of work space a matrix */
+    struct {
+        const void *kernel;
+        size_t bytes;    /* of shared memory */
+        int capability;  /* of cards that have it, from there on */
+    } strip, fast_strip; /* the latter where arithmetic may be fast */
+    const void *arrange;
+    int strip_threads;  /* arrange's too */
+    size_t panel_bytes; /* of shared memory */
+    size_t moves_bytes; /* of work space a matrix */
 };
 extern const BlockedKernels mid_blocked_s, mid_blocked_d, mid_blocked_c, mid_blocked_z;
 

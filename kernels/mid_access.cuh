@@ -29,6 +29,15 @@ __device__ __forceinline__ void store(T *p, T x, bool whole)
         *p = x;
 }
 
+/* ---- shared memory ---- */
+
+/* `name`: what a block has of it, as many bytes as the launch says. */
+#ifdef BL_HOST_CUDA /* test/host_cuda.h */
+#    define BL_SHARED_MEMORY(name) char *const name = host_cuda::memory
+#else
+#    define BL_SHARED_MEMORY(name) extern __shared__ __align__(16) char name[]
+#endif
+
 /* ---- 16 bytes at a time ---- */
 
 template <class T>
@@ -53,6 +62,7 @@ __device__ __forceinline__ void write_row(bool yes, T *row, const T (&u)[C],
                                           int first = 0)
 {
     constexpr int V = PER_VECTOR<T>;
+#ifdef __CUDA_ARCH__
     const unsigned address = unsigned(__cvta_generic_to_shared(row));
     BL_UNROLL
     for (int j = 0; j < C; j += V)
@@ -67,6 +77,10 @@ __device__ __forceinline__ void write_row(bool yes, T *row, const T (&u)[C],
                 "r"(v.w)
                 : "memory");
         }
+#else
+    if (yes)
+        memcpy(row + first / V * V, u + first / V * V, sizeof(T) * (C - first / V * V));
+#endif
 }
 
 /* To shared memory, where `yes`; a predicate, not a branch. */

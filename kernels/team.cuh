@@ -124,6 +124,14 @@ struct Team {
     {
 #ifdef __CUDACC__
         return best_of_team(mine);
+#elif defined BL_HOST_CUDA && defined BL_HOST_BLOCK
+        static Best all[host_warp::MOST];
+        all[thread] = mine;
+        block_sync();
+        for (int i = 0; i < threads; i++)
+            mine = better(mine, all[i]);
+        block_sync();
+        return mine;
 #else
         return mine;
 #endif

@@ -1,8 +1,9 @@
 /* CUDA's words for g++: a kernel whose block is one warp runs on the 32 fibers of
- * host_warp.h.
+ * host_warp.h, with host_block.h before it one with several warps.
  *
- * host_tiny_lu.cc includes it before the kernels' headers. Shared memory is static; what
- * lanes write to it without meeting comes out differently. Launches and what is special
+ * host_tiny_lu.cc and host_mid_lu.cc include it before the kernels' headers. Shared
+ * memory is static, or host_cuda::memory where the launch says its size; what threads
+ * write to it without meeting comes out differently. Launches and what is special
  * about memory accesses are not in here. The approximate reciprocals are not either: see
  * quick_reciprocal() in tiny.cuh.
  */
@@ -31,6 +32,11 @@ struct float2 {
 struct double2 {
     double x, y;
 };
+struct uint4 {
+    unsigned x, y, z, w;
+};
+using cudaError_t = int;
+using cudaStream_t = void *;
 
 namespace host_cuda
 {
@@ -41,9 +47,27 @@ inline Index thread()
 {
     return {unsigned(host_warp::current)};
 }
+
+alignas(16) inline char memory[228 << 10];
+
+/* c += a b on the matrix unit, as multiply() of large_fragments.cuh. */
+inline void multiply(double (&c)[4], const double (&a)[4], const double (&b)[2])
+{
+    const int lane = host_warp::current % host_warp::SIZE, row = lane / 4 * 4,
+              column = lane % 4 * 8;
+    for (int k = 0; k < 8; k++) {
+        double of_a[2], of_b[2];
+        for (int i = 0; i < 2; i++) {
+            of_a[i] = host_warp::from_lane(a[k / 4 * 2 + i], row + k % 4);
+            of_b[i] = host_warp::from_lane(b[k / 4], column + 4 * i + k % 4);
+        }
+        for (int i = 0; i < 4; i++)
+            c[i] = fma(of_a[i / 2], of_b[i % 2], c[i]);
+    }
+}
 } // namespace host_cuda
 
-inline host_cuda::Index blockIdx, blockDim = {32};
+inline host_cuda::Index blockIdx, blockDim = {32}, gridDim = {1};
 
 template <class V>
 V max(V x, V y)
@@ -56,6 +80,12 @@ V min(V x, V y)
     return y < x ? y : x;
 }
 
+#ifdef BL_HOST_BLOCK
+inline void __syncthreads()
+{
+    host_warp::meet_block();
+}
+#endif
 inline void __syncwarp()
 {
     host_warp::meet();
@@ -71,7 +101,14 @@ inline bool __any_sync(unsigned, bool yes)
 template <class V>
 V __shfl_xor_sync(unsigned, V x, int bits)
 {
-    return host_warp::from_lane(x, host_warp::current ^ bits);
+    return host_warp::from_lane(x, (host_warp::current ^ bits) % host_warp::SIZE);
+}
+template <class V>
+V atomicAdd(V *p, V x)
+{
+    const V before = *p;
+    *p += x;
+    return before;
 }
 inline int __popc(unsigned x)
 {
