@@ -98,13 +98,14 @@ class Launcher
     cudaError_t error = cudaSuccess;
 };
 
-/* Whether strips are brought up to date in fast arithmetic; what fits the chip never is,
- * where it would gain nothing. */
+/* Whether strips are brought up to date in fast arithmetic. What fits the chip never is:
+ * there the pivots take the time. */
 bool is_fast(const struct bl_job *job, const Card &card)
 {
     const auto &strip = blocked[job->precision]->fast_strip;
-    return job->arithmetic == BL_FAST && card.capability >= strip.capability &&
-           strip.bytes <= shared_limit(card);
+    const int order = int(job->m < job->n ? job->m : job->n);
+    return job->arithmetic == BL_FAST && order >= strip.order &&
+           card.capability >= strip.capability && strip.bytes <= shared_limit(card);
 }
 
 void launch_blocked(const struct bl_job *job, MidArguments *g, Launcher &launcher)

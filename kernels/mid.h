@@ -65,6 +65,7 @@ struct BlockedKernels {
         const void *kernel;
         size_t bytes;    /* of shared memory */
         int capability;  /* of cards that have it, from there on */
+        int order;       /* of matrices that it is for, from there on */
     } strip, fast_strip; /* the latter where arithmetic may be fast */
     const void *arrange;
     int strip_threads;  /* arrange's too */

@@ -305,7 +305,9 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
         to[i] = from[i];
 }
 
-template <class T, int C>
+/* C: columns that lu_panel holds in registers. FAST_FROM: the order from which fast
+ * arithmetic gains more than a tenth. */
+template <class T, int C, int FAST_FROM>
 constexpr BlockedKernels blocked()
 {
     constexpr int MOST = sizeof(T) == 16 ? 2 : 3; /* blocks a multiprocessor */
@@ -314,9 +316,9 @@ constexpr BlockedKernels blocked()
              {(const void *)lu_panel<T, 1, C, 256, MOST>, 256, 256},
              {(const void *)lu_panel<T, 1, C, 512, 1>, 512, 512},
              {(const void *)lu_panel<T, 2, C, 512, 1>, 1024, 512}},
-            {(const void *)lu_strip<T, SEPARATE>, STRIP_BYTES<T, SEPARATE>, 0},
+            {(const void *)lu_strip<T, SEPARATE>, STRIP_BYTES<T, SEPARATE>, 0, 0},
             {(const void *)lu_strip<T, FAST>, STRIP_BYTES<T, FAST>,
-             FAST == FRAGMENTS ? 90 : 0},
+             FAST == FRAGMENTS ? 90 : 0, FAST_FROM},
             (const void *)lu_arrange<T>,
             STRIP_THREADS,
             sizeof(PanelShared<T, C>),

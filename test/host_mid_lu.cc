@@ -33,7 +33,7 @@ void run(int block, int threads, const F &kernel)
 template <class T, Products P>
 void factor(Case<T> &c)
 {
-    constexpr int COLUMNS = sizeof(T) == 16 ? 4 : 8; /* as in mid_blocked_*.cu */
+    constexpr int COLUMNS = 8; /* as in mid_blocked_*.cu */
     const int order = std::min(c.m, c.n);
     Moves moves;
     MidArguments g = {};
