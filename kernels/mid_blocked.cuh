@@ -13,6 +13,7 @@
 #include "mid_divisor.cuh"
 #include "mid_moves.cuh"
 #include "mid_rest.cuh"
+#include "mid_scaled_rest.cuh"
 #include "mid_strip.cuh"
 
 namespace bl
@@ -67,8 +68,9 @@ __device__ __forceinline__ bool largest_here(unsigned key, bool twice, Candidate
 
 /* A block: the panel at column `first` of a matrix, C columns at a time in registers. A
  * thread: rows thread + PANEL_THREADS * i. Rows stay where they are until the end. The
- * column at hand always stands first in the registers, so that the steps are one loop. */
-template <class T, int R, int C, int PANEL_THREADS, int BLOCKS>
+ * column at hand always stands first in the registers, so that the steps are one loop.
+ * SCALED: pivots as GETRFSP chooses them. */
+template <class T, int R, int C, int PANEL_THREADS, int BLOCKS, bool SCALED = false>
 __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
     lu_panel(const MidArguments g, int first, Moves *all_moves)
 {
@@ -92,6 +94,25 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
     BL_UNROLL
     for (int i = 0; i < R; i++)
         position[i] = thread + i * PANEL_THREADS;
+
+    Real<T> *scales = nullptr, scale[R]; /* by position, at first a row's; the thread's */
+    if constexpr (SCALED) {
+        scales = (Real<T> *)((char *)all_moves + scales_at(gridDim.x)) +
+                 g.m * blockIdx.x + first;
+        BL_UNROLL
+        for (int i = 0; i < R; i++) {
+            if (position[i] < m && first == 0)
+                scales[position[i]] = row_scale(A + position[i], lda, w.n);
+            scale[i] = position[i] < m ? scales[position[i]] : Real<T>(0);
+        }
+    }
+    /* What row i of the thread is compared by. */
+    auto size = [&](const T &x, int i) {
+        if constexpr (SCALED)
+            return mul(abs1(x), scale[i]);
+        else
+            return x;
+    };
 
     while (done < width && !strange) {
         const int columns = width - done < C ? width - done : C;
@@ -162,10 +183,11 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
             for (int i = 0; i < R; i++) {
                 const int row = thread + i * PANEL_THREADS;
                 if (position[i] >= k && row < m) {
-                    const unsigned other = magnitude_key(a[i][0]);
+                    const unsigned other = magnitude_key(size(a[i][0], i));
                     twice = twice || other == key;
                     key = max(key, other);
-                    mine = larger(mine, {double(abs1(a[i][0])), position[i], row});
+                    mine =
+                        larger(mine, {double(abs1(size(a[i][0], i))), position[i], row});
                 }
             }
             const bool here = largest_here(key, twice, mine, all);
@@ -284,11 +306,21 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
     }
     __syncthreads();
     int64_t here = zero;
+    if constexpr (SCALED) {
+        const Real<T> moving = thread < moved ? scales[s.moves.from[thread]] : Real<T>(0);
+        __syncthreads();
+        if (thread < moved)
+            scales[s.moves.to[thread]] = moving;
+        __syncthreads();
+    }
     if (strange) {
         Team team;
         team.thread = thread;
         team.threads = PANEL_THREADS;
-        here = lu_rest(team, m, width, A, lda, pivots, done, fresh, zero);
+        if constexpr (SCALED)
+            here = scaled_rest(team, m, width, A, lda, pivots, scales, done, fresh, zero);
+        else
+            here = lu_rest(team, m, width, A, lda, pivots, done, fresh, zero);
         __syncthreads();
         if (thread == 0)
             s.moves.count = moves_of(pivots, width, s.moves.from, s.moves.to);
@@ -316,13 +348,16 @@ constexpr BlockedKernels blocked()
              {(const void *)lu_panel<T, 1, C, 256, MOST>, 256, 256},
              {(const void *)lu_panel<T, 1, C, 512, 1>, 512, 512},
              {(const void *)lu_panel<T, 2, C, 512, 1>, 1024, 512}},
+            {{(const void *)lu_panel<T, 1, C, 256, MOST, true>, 256, 256},
+             {(const void *)lu_panel<T, 1, C, 512, 1, true>, 512, 512},
+             {(const void *)lu_panel<T, 2, C, 512, 1, true>, 1024, 512}},
             {(const void *)lu_strip<T, SEPARATE>, STRIP_BYTES<T, SEPARATE>, 0, 0},
             {(const void *)lu_strip<T, FAST>, STRIP_BYTES<T, FAST>,
              FAST == FRAGMENTS ? 90 : 0, FAST_FROM},
+            {(const void *)lu_strip<T, EVERY>, STRIP_BYTES<T, EVERY>, 0, 0},
             (const void *)lu_arrange<T>,
             STRIP_THREADS,
-            sizeof(PanelShared<T, C>),
-            sizeof(Moves)};
+            sizeof(PanelShared<T, C>)};
 }
 
 } // namespace bl

@@ -39,9 +39,10 @@ struct Matrix {
     }
 };
 
-/* How products are taken out: rounded first; with one rounding; by the tensor cores, in
- * double precision from sm_90 on, the rest with one rounding. */
-enum Products { SEPARATE, FUSED, FRAGMENTS };
+/* How products are taken out: rounded first, as netlib does, or for GETRFSP, where none
+ * is left out; with one rounding; by the tensor cores, in double precision from sm_90 on,
+ * the rest with one rounding. */
+enum Products { SEPARATE, FUSED, FRAGMENTS, EVERY };
 
 template <class T>
 constexpr Products FAST_PRODUCTS = sizeof(Real<T>) == 8 ? FRAGMENTS : FUSED;
@@ -73,7 +74,7 @@ constexpr int STRIP_BLOCKS = Traits<T>::complex ? 2 : 3;
 template <Products P, class T>
 __device__ __forceinline__ T less_product(T a, T x, T y)
 {
-    if constexpr (P == SEPARATE)
+    if constexpr (P == SEPARATE || P == EVERY)
         return sub(a, mul(x, y));
     else
         return minus_product<true, PLAIN, PLAIN>(a, x, y);
@@ -311,7 +312,7 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T>)
                     x[i] = u[from + i][thread];
                 BL_UNROLL
                 for (int k = 0; k < DEPTH; k++) {
-                    const bool skip = is_zero(x[k]);
+                    const bool skip = P != EVERY && is_zero(x[k]);
                     const unsigned zeros = __ballot_sync(ALL_LANES, skip);
                     if (thread % 32 == 0)
                         zero[k][thread / 32] = zeros;
@@ -336,7 +337,7 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T>)
                     const T x = load(&l[k][r0 + 16 * i], true);
                     BL_UNROLL
                     for (int j = 0; j < 4; j++)
-                        if (!(zeros >> j & 1))
+                        if (P == EVERY || !(zeros >> j & 1))
                             a[i][j] = less_product<P>(a[i][j], x, y[j]);
                 }
             }
@@ -348,7 +349,7 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T>)
         if (r < width && c < columns) {
             T x = u[r][c];
             A[r + c * lda] = x;
-            if (Traits<T>::complex && !is_finite(x)) /* as -1 times it is */
+            if (P != EVERY && Traits<T>::complex && !is_finite(x)) /* as -1 times it is */
                 u[r][c] = mul(from_real<T>(Real<T>(INFINITY)), from_real<T>(0));
         }
     }

@@ -1,5 +1,6 @@
-/* LU by panels of 64 columns on the host: in exact arithmetic bit for bit against netlib,
- * in fast arithmetic by its residual beside netlib's.
+/* LU by panels of 64 columns on the host: getrf in exact arithmetic bit for bit against
+ * netlib, in fast arithmetic by its residual beside netlib's; getrfsp bit for bit against
+ * the plain loops of src/host_lu.c, which host_kernels.cc tests.
  *
  *     host_mid_lu [LAPACK [matrices of a kind]]
  *
@@ -12,12 +13,17 @@
 #include <complex>
 #include "mid_blocked.cuh"
 #include "host_cases.h"
+#include "host_lu.h"
 
 namespace
 {
 
 template <class T>
 using Factor = void(int *, int *, T *, int *, int *, int *);
+
+struct alignas(256) Unit {
+    char bytes[256];
+};
 
 /* What is not written must not be read: it is NaN. */
 template <class F>
@@ -29,13 +35,15 @@ void run(int block, int threads, const F &kernel)
     host_warp::run(threads, [&](int) { kernel(); });
 }
 
-/* As mid.cu launches them, but for panels that fit on the chip. */
+/* As mid.cu launches them, but for panels that fit on the chip. EVERY: getrfsp. */
 template <class T, Products P>
 void factor(Case<T> &c)
 {
-    constexpr int COLUMNS = 8; /* as in mid_blocked_*.cu */
+    constexpr int C = 8; /* as in mid_blocked_*.cu */
+    constexpr bool SCALED = P == EVERY;
     const int order = std::min(c.m, c.n);
-    Moves moves;
+    std::vector<Unit> work((scales_at(1) + c.m * sizeof(T)) / sizeof(Unit) + 1);
+    Moves *const moves = (Moves *)work.data();
     MidArguments g = {};
     g.a = {c.a.data(), nullptr, c.lda, 0};
     g.ipiv = {c.ipiv.data(), nullptr, 0, 0};
@@ -46,12 +54,12 @@ void factor(Case<T> &c)
     for (int first = 0; first < order; first += NB) {
         const int width = std::min(NB, order - first);
         if (c.m - first <= 128)
-            run(0, 128, [&] { lu_panel<T, 1, COLUMNS, 128, 1>(g, first, &moves); });
+            run(0, 128, [&] { lu_panel<T, 1, C, 128, 1, SCALED>(g, first, moves); });
         else
-            run(0, 256, [&] { lu_panel<T, 1, COLUMNS, 256, 1>(g, first, &moves); });
+            run(0, 256, [&] { lu_panel<T, 1, C, 256, 1, SCALED>(g, first, moves); });
         const int strips = (c.n - first - width + NB - 1) / NB;
         for (int i = 0; i < strips; i++)
-            run(i, STRIP_THREADS, [&] { lu_strip<T, P>(g, first, strips, &moves); });
+            run(i, STRIP_THREADS, [&] { lu_strip<T, P>(g, first, strips, moves); });
     }
     const int panels = (order - 1) / NB;
     for (int i = 0; i < panels; i++)
@@ -143,6 +151,39 @@ void test(int repeats)
         printf("# largest residual %g\n", worst);
 }
 
+/* Rows of very different size. */
+template <class T>
+void scale_rows(Case<T> &c)
+{
+    for (int i = 0; i < c.m; i++) {
+        const Real<T> factor = Real<T>(ldexp(1, below(21) - 10));
+        for (int j = 0; j < c.n; j++)
+            for (int w = 0; w < width<T>; w++)
+                parts(&c.a[i + size_t(j) * c.lda])[w] *= factor;
+    }
+}
+
+template <class T>
+void test_scaled(int repeats)
+{
+    Report report("mid " + title<T>("getrfsp"));
+    for (int turn = 0; turn < repeats * KINDS; turn++) {
+        const int m = some_size(), n = turn % 2 ? m : some_size();
+        Case<T> c(Kind(turn % KINDS), m, n, 0);
+        c.a = matrix<T>(c.kind, m, n, c.lda);
+        if (below(2))
+            scale_rows(c);
+        c.pivots(false);
+        c.a0 = c.a;
+        c.info = -99;
+        factor<T, EVERY>(c);
+        std::vector<Real<T>> scale(m);
+        c.info0 = int(bl_host_getrfsp(Name<T>::precision, m, n, c.a0.data(), c.lda,
+                                      c.ipiv0.data(), 4, scale.data()));
+        c.judge(report, false);
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -150,6 +191,7 @@ int main(int argc, char **argv)
     return run_types(argc, argv, 1, [](auto number, int repeats) {
         using T = decltype(number);
         test<T, SEPARATE>(repeats);
+        test_scaled<T>(repeats);
         test<T, FAST_PRODUCTS<T>>(repeats);
     });
 }

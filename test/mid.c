@@ -531,12 +531,9 @@ int main(int argc, char **argv)
     for (int p = 0; p < BL_PRECISIONS; p++)
         if (strchr(letters, "sdcz"[p]))
             compare((enum bl_precision)p, (matrices + EACH - 1) / EACH, EXACT);
-    const int64_t all = largest;
-    largest = largest < 200 ? largest : 200;
     for (int p = 0; p < BL_PRECISIONS; p++)
         if (strchr(letters, "sdcz"[p]))
             compare((enum bl_precision)p, (matrices / 4 + EACH - 1) / EACH, SCALED);
-    largest = all;
     for (int p = 0; p < BL_PRECISIONS; p++)
         if (largest > 256 && strchr(letters, "sdcz"[p]))
             compare((enum bl_precision)p, (matrices / 4 + EACH - 1) / EACH, FAST);
