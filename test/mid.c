@@ -7,10 +7,9 @@
  * MATRICES: a precision, at least (400); fewer than 1000 leave the repetitions out.
  * LARGEST: the largest size (300). "sdcz".
  *
- * getrfsp to 200 rows and columns by matrices for which getrf has the answer; getrf in
- * fast arithmetic, above 256, by its residual beside netlib's. The engine is the one that
- * BATCHLAPACK_ENGINE names. It then repeats some batches a hundred times: the bits may
- * not change.
+ * getrfsp by matrices for which getrf has the answer; getrf in fast arithmetic, above
+ * 256, by its residual beside netlib's. The engine is the one that BATCHLAPACK_ENGINE
+ * names. It then repeats some batches a hundred times: the bits may not change.
  */
 #include <complex.h>
 #include <math.h>
