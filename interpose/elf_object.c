@@ -90,6 +90,9 @@ static void note_symbol(struct object *o, const char *name, const Elf64_Sym *s)
     bool defined = s->st_shndx != SHN_UNDEF;
     if (!defined && (!strcmp(name, "dlopen") || !strcmp(name, "dlmopen")))
         o->dlopens = true;
+    if (!defined && (!strncmp(name, "exec", 4) || !strncmp(name, "posix_spawn", 11) ||
+                     !strcmp(name, "system") || !strcmp(name, "popen")))
+        o->starts = true;
     if (i >= 0 && !defined)
         o->use[i] |= IMPORTS;
     if (i >= 0 && defined && ELF64_ST_BIND(s->st_info) != STB_LOCAL &&

@@ -43,6 +43,7 @@ struct object {
     Elf64_Ehdr header;
     const char *interpreter; /* PT_INTERP */
     bool symbolic, pie, dlopens;
+    bool starts; /* other programs */
     unsigned char use[NAMES];
 };
 

@@ -142,6 +142,7 @@ cat >host.c <<'C'
 #include <dlfcn.h>
 int main(int c, char **v) { return c > 1 && dlopen(v[1], RTLD_NOW); }
 C
+echo 'int system(const char *); int main(void) { return system("true"); }' >starter.c
 cat >definer.c <<'C'
 #include <fcntl.h>
 void dgetrf_(void) {}
@@ -154,6 +155,7 @@ libs='-shared -fPIC -O0 -fsemantic-interposition'
     $CC $libs own.c -o libsym.so -Wl,-soname,libsym.so,-Bsymbolic &&
     $CC $libs -Wno-all user.c -o libuser.so -L. -lplt -Wl,-soname,libuser.so &&
     R='-L. -Wl,--no-as-needed,-rpath,$ORIGIN' &&
+    $CC starter.c -o starter &&
     $CC none.c -o by-library $R -luser -lplt &&
     $CC caller.c -o first-two $R -lsym -lplt &&
     $CC outer.c -o bypassed $R -lsym &&
@@ -187,6 +189,8 @@ explain batched 0 '^served: yes$' ./batched
 for name in dgetrf_batch_strided zpotrf_batch_ sgesv_batch_strided_64 cgeinv_batch_strided_64_; do
     also "explain-$name" "batched imports, from $T/libbatches.so:.* $name( |\$)"
 done
+explain starter 0 '^served: only through programs that it starts$' ./starter
+also explain-starter-names "starter starts other programs"
 explain definer 1 "^served: no \(the program's own definitions\)\$" ./definer
 also explain-definer-names 'definer defines.*: dgetrf_$'
 [ ! -e it-ran ] && echo 'ok explain-runs-nothing' || not_ok explain-runs-nothing 'it ran'
