@@ -113,7 +113,7 @@ bool beside_untouched(const Case<T> &c, const Array<T> &before)
 /* Any size to 192 rows that takes more than one panel, often one at their edges. */
 int some_size()
 {
-    return below(3) ? 65 + below(128) : 64 * (1 + below(3)) + below(2);
+    return below(4) ? 65 + below(66) : 64 * (1 + below(3)) + below(2);
 }
 
 template <class T, Products P>
