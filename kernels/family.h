@@ -7,7 +7,9 @@
 #ifndef BL_FAMILY_H
 #define BL_FAMILY_H
 
-#include <cuda_runtime.h>
+#ifndef BL_HOST_CUDA /* test/host_cuda.h */
+#    include <cuda_runtime.h>
+#endif
 #include "../src/engine.h"
 
 namespace bl
