@@ -13,11 +13,11 @@
 #include "kernel.cuh"
 #include "mid.h"
 #include "mid_access.cuh"
-#include "tiny.cuh"
 #include "mid_moves.cuh"
 #include "mid_rest.cuh"
 #include "mid_scaled_rest.cuh"
 #include "mid_strip.cuh"
+#include "tiny.cuh"
 
 namespace bl
 {
@@ -340,13 +340,13 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
         to[i] = from[i];
 }
 
-/* C: columns that lu_panel holds in registers. FAST_FROM: the order from which fast
- * arithmetic gains more than a tenth. */
-template <class T, int C, int FAST_FROM>
+/* C: columns that lu_panel holds in registers. FAST: how strips take products out in fast
+ * arithmetic, in matrices of order FAST_FROM and more, where that gains more than a tenth;
+ * SEPARATE where it nowhere does. */
+template <class T, int C, Products FAST, int FAST_FROM>
 constexpr BlockedKernels blocked()
 {
     constexpr int MOST = sizeof(T) == 16 ? 2 : 3; /* blocks a multiprocessor */
-    constexpr Products FAST = FAST_PRODUCTS<T>;
     return {{{(const void *)lu_panel<T, 1, C, 128, 2 * MOST>, 128, 128},
              {(const void *)lu_panel<T, 1, C, 256, MOST>, 256, 256},
              {(const void *)lu_panel<T, 1, C, 512, 1>, 512, 512},

@@ -44,9 +44,6 @@ struct Matrix {
  * the rest with one rounding. */
 enum Products { SEPARATE, FUSED, FRAGMENTS, EVERY };
 
-template <class T>
-constexpr Products FAST_PRODUCTS = sizeof(Real<T>) == 8 ? FRAGMENTS : FUSED;
-
 constexpr int STRIP_THREADS = 256, DEPTH = 16; /* columns of L in shared memory */
 
 /* Rows of U: four, one below the other, lie in different banks, for fragments with eight

@@ -188,6 +188,6 @@ int main(int argc, char **argv)
         using T = decltype(number);
         test<T, SEPARATE>(repeats);
         test_scaled<T>(repeats);
-        test<T, FAST_PRODUCTS<T>>(repeats);
+        test<T, sizeof(Real<T>) == 8 ? FRAGMENTS : FUSED>(repeats);
     });
 }
