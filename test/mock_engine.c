@@ -487,13 +487,47 @@ static int bucket(const struct bl_job *job, int64_t m, int64_t n)
     return b;
 }
 
+static int64_t part(const struct bl_job *job, int64_t from)
+{
+    bool lu = job->routine == BL_GETRF || job->routine == BL_GESV;
+    bool cholesky = job->routine == BL_POTRF || job->routine == BL_POSV;
+    pthread_mutex_lock(&lock);
+    int64_t columns = order.part;
+    pthread_mutex_unlock(&lock);
+    bool takes = columns && job->batch == 1 && (lu || (cholesky && job->uplo == 'L'));
+    return takes ? bl_min(job->n, from + columns) : job->n;
+}
+
+/* What stands for the work on some columns of A: all their bits are turned, so that
+ * nothing may be copied there before they are turned back. */
+static void turn_columns(const struct bl_job *job, int64_t from, int64_t to)
+{
+    size_t element = bl_element(job->precision);
+    size_t first = (size_t)(from * job->a.ld) * element,
+           end = (size_t)(to * job->a.ld) * element;
+    for (char *c = (char *)job->a.p + first; c < (char *)job->a.p + end; c++)
+        *c = (char)~*c;
+}
+
 static enum bl_status run(const struct bl_job *job, void *queue)
 {
     enum bl_status status = step(MOCK_RUN);
     if (status != BL_OK)
         return status;
     pthread_mutex_lock(&lock);
+    if (job->to && job->to < job->n) {
+        counts.parts++;
+        pthread_mutex_unlock(&lock);
+        turn_columns(job, job->from, job->to); /* now: they must be there */
+        return BL_OK;
+    }
     counts.problems += (uint64_t)job->batch;
+    if (job->to) {
+        pthread_mutex_unlock(&lock);
+        turn_columns(job, 0, job->from);
+        solve(job, 0); /* now, too: all else must be there */
+        return BL_OK;
+    }
     bool skip = order.lose_launch;
     int again = job->redo ? order.hand_back : 0;
     pthread_mutex_unlock(&lock);
@@ -540,6 +574,7 @@ BL_EXPORT const struct bl_engine bl_engine = {
     .release = release,
     .put = put,
     .bucket = bucket,
+    .part = part,
     .run = run,
     .wait = wait_queue,
     .memory_kind = memory_kind,
