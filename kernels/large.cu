@@ -118,11 +118,29 @@ int64_t outer_block(const struct bl_job *job)
     return order > 12288 ? 512 : order > 6144 ? 256 : step;
 }
 
-/* Whether the interchanges left of a block are put off to the end. */
+bool fits_on_chip(const struct bl_job *job, const Card &card)
+{
+    return size_t(job->m) * element[job->precision] <= card.shared_bytes;
+}
+
+/* The order from which a matrix may come in parts; Cholesky's for 'U' would need the rows
+ * of a part first. */
+constexpr int64_t PARTS_FROM = 3072;
+
+bool has_parts(const struct bl_job *job, const Card &card)
+{
+    return job->batch == 1 && least(job->m, job->n) >= PARTS_FROM &&
+           (has_lu(job) ? fits_on_chip(job, card)
+                        : has_cholesky(job) && job->uplo == 'L');
+}
+
+/* Whether the interchanges left of a block are put off to the end. With columns that come
+ * later they must be: these take a block's interchanges and products before the next
+ * block's interchanges. */
 bool puts_off(const struct bl_job *job, const Card &card)
 {
-    return has_lu(job) && least(job->m, job->n) > 6144 &&
-           size_t(job->m) * element[job->precision] <= card.shared_bytes;
+    return has_lu(job) && fits_on_chip(job, card) &&
+           (least(job->m, job->n) > 6144 || job->to > 0);
 }
 
 /* The blocks in which an inverse's columns, or the rows of a transposed solution, take
@@ -158,7 +176,7 @@ Layout layout_of(const struct bl_job *job, const Card &card)
     if (job->routine == BL_POTRI)
         at.maps += aligned((3 * job->n + 128) * 128 * element[job->precision]);
     at.blas = at.maps;
-    if (puts_off(job, card))
+    if (has_lu(job) && (puts_off(job, card) || has_parts(job, card)))
         at.blas +=
             aligned(large_maps_bytes(job->m, least(job->m, job->n), outer_block(job)));
     if (is_inverse(job) || is_turned(job))
@@ -808,16 +826,13 @@ bool takes(const struct bl_job *job, const Card &card)
 
 /* Three parts: the first is short, so that work begins early, and its panels take about
  * as long as the second one's copy; every part more would apply all blocks once more.
- * They end where blocks end. Not for 'U', whose rows would have to come first. */
-constexpr int64_t PARTS_FROM = 3072;
-
-int64_t part(const struct bl_job *job, const Card &, int64_t from)
+ * They end where blocks end. */
+int64_t part(const struct bl_job *job, const Card &card, int64_t from)
 {
     const int64_t n = job->n, block = has_cholesky(job) && !is_fast(job)
                                           ? CHOLESKY_BLOCK
                                           : outer_block(job);
-    if (job->batch > 1 || least(job->m, n) < PARTS_FROM ||
-        !(has_lu(job) || (has_cholesky(job) && job->uplo == 'L')))
+    if (!has_parts(job, card))
         return n;
     for (const int64_t eighths : {2, 5}) {
         const int64_t to = n * eighths / 8 / block * block;
