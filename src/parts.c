@@ -3,12 +3,14 @@
  * Called by pipeline.c, whose thread copies meanwhile: to enqueue the work of a part
  * takes as long as many copies, so a thread of its own does that and ends with the call.
  * When a part is enqueued depends on what has arrived, what is done for it on the part
- * alone: the bits are the same each time.
+ * alone. Where no thread may be started, or none can be, the parts come one after another
+ * at the end: the bits are the same each time.
  */
 #include <pthread.h>
 #include <signal.h>
 
 #include "parts.h"
+#include "workers.h"
 
 #define STACK_BYTES ((size_t)8 << 20) /* the engine's libraries may start up here */
 
@@ -38,23 +40,22 @@ static void *enqueue_parts(void *arg)
     return NULL;
 }
 
-bool bl_parts_begin(struct bl_parts *p, const struct bl_engine *e,
+void bl_parts_begin(struct bl_parts *p, const struct bl_engine *e,
                     const struct bl_job *job, void *queue)
 {
     pthread_attr_t attr;
     sigset_t all, before;
     *p = (struct bl_parts){.e = e, .job = *job, .queue = queue};
-    if (pthread_attr_init(&attr) != 0)
-        return false;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->more, NULL);
+    if (bl_workers_count() < 2 || pthread_attr_init(&attr) != 0)
+        return;
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool begun = pthread_create(&p->thread, &attr, enqueue_parts, p) == 0;
+    p->apart = pthread_create(&p->thread, &attr, enqueue_parts, p) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
-    return begun;
 }
 
 void bl_parts_there(struct bl_parts *p, int64_t columns)
@@ -71,6 +72,9 @@ enum bl_status bl_parts_end(struct bl_parts *p, bool given_up)
     p->given_up = given_up;
     pthread_cond_signal(&p->more);
     pthread_mutex_unlock(&p->lock);
-    pthread_join(p->thread, NULL);
+    if (p->apart)
+        pthread_join(p->thread, NULL);
+    else
+        enqueue_parts(p);
     return p->status;
 }

@@ -10,6 +10,7 @@ struct bl_parts {
     const struct bl_engine *e;
     struct bl_job job; /* on the device */
     void *queue;       /* nobody else's until bl_parts_end() */
+    bool apart;        /* a thread of its own does it, else bl_parts_end() */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t more;
@@ -20,8 +21,7 @@ struct bl_parts {
 
 /* Can the engine take the job in parts? */
 bool bl_parts_wanted(const struct bl_engine *e, const struct bl_job *job);
-/* False: there is no thread for it, and nothing was begun. */
-bool bl_parts_begin(struct bl_parts *p, const struct bl_engine *e,
+void bl_parts_begin(struct bl_parts *p, const struct bl_engine *e,
                     const struct bl_job *job, void *queue);
 /* So many columns, from the first, are on the device; all of them: so is all else. */
 void bl_parts_there(struct bl_parts *p, int64_t columns);

@@ -330,10 +330,11 @@ static enum bl_status send_and_run(const struct pipeline *p, const struct bl_chu
 {
     struct bl_parts parts;
     void *queue = p->lane->queue[in_parts ? PARTS_QUEUE : 0];
-    in_parts = in_parts && bl_parts_begin(&parts, p->e, &c->job, queue);
+    if (in_parts)
+        bl_parts_begin(&parts, p->e, &c->job, queue);
     enum bl_status status = send_pieces(p, c, in_parts ? &parts : NULL);
     if (!in_parts)
-        return status == BL_OK ? p->e->run(&c->job, p->lane->queue[0]) : status;
+        return status == BL_OK ? p->e->run(&c->job, queue) : status;
     enum bl_status of_parts = bl_parts_end(&parts, status != BL_OK);
     status = status == BL_OK ? of_parts : status;
     return status == BL_OK ? p->e->wait(queue) : status;

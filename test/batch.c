@@ -13,16 +13,20 @@
  * themselves.
  */
 #include <complex.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "bl.h"
 #include "mock_engine.h"
 #include "reference.h"
+#include "workers.h"
 
 static const struct bl_engine *engine;
 static bool heavy, small, tiny; /* few sizes, for tools that slow everything down */
@@ -1067,7 +1071,39 @@ static void in_parts(int64_t item)
         run(&s); /* and as a whole */
     drop_problems(&s);
     const char *name = routine_name(s.routine, s.precision);
-    verdict(s.why, "batch-in-parts-%s-%c-%lld", name + 1, *name, (long long)item);
+    verdict(s.why, "batch-in-parts-%s-%c-%lld%s", name + 1, *name, (long long)item,
+            bl_workers_count() == 1 ? "-without-threads" : "");
+}
+
+static void all_in_parts(void)
+{
+    for (int64_t i = 0; i < (int64_t)(sizeof arriving / sizeof *arriving); i++)
+        in_parts(i);
+}
+
+/* This program again, with an option that lets it start no thread. */
+static void all_without_threads(void)
+{
+    int status = -1;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("BATCHLAPACK_THREADS", "1", 1);
+        execl("/proc/self/exe", "batch", "--parts", (char *)NULL);
+        _exit(127);
+    }
+    waitpid(child, &status, 0);
+    verdict(status == 0 ? "" : "see above", "batch-in-parts-without-threads");
+}
+
+static int64_t threads_now(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int64_t count = 0;
+    for (struct dirent *d; tasks && (d = readdir(tasks));)
+        count += *d->d_name != '.';
+    closedir(tasks);
+    return count;
 }
 
 /* Chunks of one batch are under way at the same time, in bounded memory. */
@@ -1148,10 +1184,12 @@ int main(int argc, char **argv)
     if (!engine)
         return 1;
     find_mock();
-    for (int64_t i = 0; parts && i < (int64_t)(sizeof arriving / sizeof *arriving); i++)
-        in_parts(i);
-    if (parts)
+    if (parts) {
+        all_in_parts();
+        if (bl_workers_count() == 1)
+            verdict(threads_now() == 1 ? "" : "some are left", "batch-no-threads");
         return failures() != 0;
+    }
     if (mock_order)
         out_of_memory();
     else
@@ -1171,8 +1209,8 @@ int main(int argc, char **argv)
         failing_in_mid_batch(true);
         for (int64_t i = 0; i < (int64_t)(sizeof large / sizeof *large); i++)
             handed_back(i);
-        for (int64_t i = 0; i < (int64_t)(sizeof arriving / sizeof *arriving); i++)
-            in_parts(i);
+        all_in_parts();
+        all_without_threads();
         mock_order(&(struct mock_order){.step = MOCK_STEPS, .part = 700});
         large_triangle(4, NULL); /* in parts */
         mock_order(&nothing);
