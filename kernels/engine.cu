@@ -466,6 +466,12 @@ size_t workspace(const struct bl_job *job)
     return family_of(job)->workspace(job, device.card);
 }
 
+int64_t part(const struct bl_job *job, int64_t from)
+{
+    const Family *family = family_of(job);
+    return family->part ? family->part(job, device.card, from) : job->n;
+}
+
 enum bl_status run(const struct bl_job *job, void *queue)
 {
     Visit visit;
@@ -505,6 +511,7 @@ extern "C" __attribute__((visibility("default"))) const struct bl_engine bl_engi
     bl::release,
     bl::put,
     bl::bucket,
+    bl::part,
     bl::run,
     bl::wait_for,
     bl::memory_kind,

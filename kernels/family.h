@@ -1,7 +1,7 @@
 /* Families of kernels: what engine.cu chooses from.
  *
- * Each is a table entry of three functions, defined in the family's own .cu file. All
- * three depend on the job and the card alone, so that they agree with each other and a
+ * Each is a table entry of functions, defined in the family's own .cu file. All of
+ * them depend on the job and the card alone, so that they agree with each other and a
  * call gives the same bits each time.
  */
 #ifndef BL_FAMILY_H
@@ -29,6 +29,8 @@ struct Family {
     size_t (*workspace)(const struct bl_job *, const Card &);
     /* Enqueue the whole job. INFO is written for every problem. */
     cudaError_t (*launch)(const struct bl_job *, const Card &, cudaStream_t);
+    /* As the engine's; NULL: all of A at once. */
+    int64_t (*part)(const struct bl_job *, const Card &, int64_t from) = nullptr;
 };
 
 extern const Family tiny;               /* m, n <= 32, no Cholesky */

@@ -341,8 +341,8 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
 }
 
 /* C: columns that lu_panel holds in registers. FAST: how strips take products out in fast
- * arithmetic, in matrices of order FAST_FROM and more, where that gains more than a tenth;
- * SEPARATE where it nowhere does. */
+ * arithmetic, in matrices of order FAST_FROM and more, where that gains more than a
+ * tenth; SEPARATE where it nowhere does. */
 template <class T, int C, Products FAST, int FAST_FROM>
 constexpr BlockedKernels blocked()
 {
