@@ -123,9 +123,9 @@ bool fits_on_chip(const struct bl_job *job, const Card &card)
     return size_t(job->m) * element[job->precision] <= card.shared_bytes;
 }
 
-/* The orders from which a matrix may come in parts, measured by bench/pipeline: LU of 4096
- * is slower so by 5 %, of 8192 faster by 8 %. Cholesky's for 'U' would need the rows of a
- * part first. */
+/* The orders from which a matrix may come in parts, measured by bench/pipeline: LU of
+ * 4096 is slower so by 5 %, of 8192 faster by 8 %. Cholesky's for 'U' would need the rows
+ * of a part first. */
 constexpr int64_t LU_PARTS_FROM = 6144, CHOLESKY_PARTS_FROM = 3072;
 
 bool has_parts(const struct bl_job *job, const Card &card)
