@@ -317,6 +317,22 @@ enum bl_status copy_out_columns(void *queue, void *h, const void *d, size_t pitc
                                (cudaStream_t)queue));
 }
 
+enum bl_status follow(void *queue, void *other)
+{
+    Visit visit;
+    if (!visit)
+        return BL_LOST;
+    cudaEvent_t there;
+    cudaError_t error = cudaEventCreateWithFlags(&there, cudaEventDisableTiming);
+    if (error != cudaSuccess)
+        return settle(error);
+    error = cudaEventRecord(there, (cudaStream_t)other);
+    if (error == cudaSuccess)
+        error = cudaStreamWaitEvent((cudaStream_t)queue, there, 0);
+    (void)cudaEventDestroy(there); /* when it has come */
+    return settle(error);
+}
+
 enum bl_status wait_for(void *queue)
 {
     BL_VISIT(cudaStreamSynchronize((cudaStream_t)queue));
@@ -513,6 +529,7 @@ extern "C" __attribute__((visibility("default"))) const struct bl_engine bl_engi
     bl::bucket,
     bl::part,
     bl::run,
+    bl::follow,
     bl::wait_for,
     bl::memory_kind,
 };

@@ -166,14 +166,17 @@ struct bl_engine {
 
     /* While A is on its way, the columns that have come can be worked on: the job is run
      * for those from 0 to part(job, 0), then from there to part(job, that), and so on,
-     * the last part ending with column n. A part is run when its columns are on the
-     * device, the last one when everything is; nobody has looked at the results before.
+     * the last part ending with column n. A part's run follows the copies of its columns,
+     * the last one all copies; nobody has looked at the results before.
      * An engine that wants all at once says n. Pointers in the job are not looked at. */
     int64_t (*part)(const struct bl_job *job, int64_t from);
 
     /* Enqueue the whole job: all launches or an error. Asynchronous. INFO is written for
      * every problem. The arguments are legal; n, m >= 0. */
     enum bl_status (*run)(const struct bl_job *job, void *queue);
+
+    /* What is enqueued in `queue` from now on follows what is in `other` by now. */
+    enum bl_status (*follow)(void *queue, void *other);
 
     /* Wait for everything in the queue; BL_OK only when all of it succeeded. */
     enum bl_status (*wait)(void *queue);

@@ -34,18 +34,21 @@ static void *enqueue_parts(void *arg)
         pthread_mutex_unlock(&p->lock);
         if (given_up)
             break;
-        status = p->e->run(&p->job, p->queue);
+        for (int i = 0; i < BL_COPY_QUEUES && status == BL_OK; i++)
+            status = p->e->follow(p->queue, p->copies[i]);
+        if (status == BL_OK)
+            status = p->e->run(&p->job, p->queue);
     }
     p->status = status;
     return NULL;
 }
 
 void bl_parts_begin(struct bl_parts *p, const struct bl_engine *e,
-                    const struct bl_job *job, void *queue)
+                    const struct bl_job *job, void *queue, void *const *copies)
 {
     pthread_attr_t attr;
     sigset_t all, before;
-    *p = (struct bl_parts){.e = e, .job = *job, .queue = queue};
+    *p = (struct bl_parts){.e = e, .job = *job, .queue = queue, .copies = copies};
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->more, NULL);
     if (bl_workers_count() < 2 || pthread_attr_init(&attr) != 0)

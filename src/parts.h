@@ -6,15 +6,19 @@
 
 #include "bl.h"
 
+#define BL_COPY_QUEUES 2
+
 struct bl_parts {
     const struct bl_engine *e;
-    struct bl_job job; /* on the device */
-    void *queue;       /* nobody else's until bl_parts_end() */
-    bool apart;        /* a thread of its own does it, else bl_parts_end() */
+    struct bl_job job;   /* on the device */
+    void *queue;         /* nobody else's until bl_parts_end() */
+    void *const *copies; /* the BL_COPY_QUEUES queues on which the columns come */
+    bool apart;          /* a thread of its own does it, else bl_parts_end() */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t more;
-    int64_t there; /* columns that are on the device; under the lock, like `given_up` */
+    int64_t
+        there; /* columns whose copies are enqueued; under the lock, like `given_up` */
     bool given_up;
     enum bl_status status;
 };
@@ -22,8 +26,9 @@ struct bl_parts {
 /* Can the engine take the job in parts? */
 bool bl_parts_wanted(const struct bl_engine *e, const struct bl_job *job);
 void bl_parts_begin(struct bl_parts *p, const struct bl_engine *e,
-                    const struct bl_job *job, void *queue);
-/* So many columns, from the first, are on the device; all of them: so is all else. */
+                    const struct bl_job *job, void *queue, void *const *copies);
+/* The copies of so many columns, from the first, are enqueued; all of them: so is all
+ * else. */
 void bl_parts_there(struct bl_parts *p, int64_t columns);
 /* Wait until all that is there has been enqueued, and all of it unless `given_up`. */
 enum bl_status bl_parts_end(struct bl_parts *p, bool given_up);

@@ -181,9 +181,9 @@ struct group {
     struct bl_move move[BL_MOST_MOVES];
     size_t bytes[BL_MOST_MOVES];
     int count, half;
-    size_t at;       /* `bytes` of all pieces before it */
-    int64_t columns; /* of A that are there with it and those before */
-    bool reused;     /* its half was another group's before */
+    size_t at;                      /* `bytes` of all pieces before it */
+    int64_t columns[BL_MOST_MOVES]; /* of A that a piece and those before it hold */
+    bool reused;                    /* its half was another group's before */
 };
 
 static bool next_piece(struct pieces *all, struct bl_move *m, size_t *bytes)
@@ -230,10 +230,10 @@ static bool next_group(struct pieces *all, struct group *g)
     for (size_t at = 0; g->count < BL_MOST_MOVES && at + LARGE_PIECE_BYTES <= most;) {
         if (!next_piece(all, &g->move[g->count], &g->bytes[g->count]))
             break;
+        g->columns[g->count] = columns_of(all);
         g->move[g->count++].pinned = ring + at;
         at = all->bytes - g->at;
     }
-    g->columns = columns_of(all);
     all->groups += g->count > 0;
     return g->count > 0;
 }
@@ -286,6 +286,7 @@ static enum bl_status copy_piece(const struct pieces *all, const struct group *g
 struct sending {
     const struct pieces *all;
     const struct group *g;
+    struct bl_parts *parts; /* hears of what is under way; NULL: none */
     enum bl_status status;
 };
 
@@ -294,33 +295,28 @@ static void send_piece(void *arg, int i)
     struct sending *s = arg;
     if (s->status == BL_OK)
         s->status = copy_piece(s->all, s->g, i);
+    if (s->status == BL_OK && s->parts)
+        bl_parts_there(s->parts, bl_min(s->g->columns[i], s->all->c->host->n - 1));
 }
 
-/* `parts`, where not NULL, hears of what has arrived: of a group when its half of the
- * ring is wanted again, of the last ones when they are waited for. */
 static enum bl_status send_pieces(const struct pipeline *p, const struct bl_chunk *c,
                                   struct bl_parts *parts)
 {
     struct pieces all = pieces_of(p, c, false);
     struct group g;
-    struct sending s = {&all, &g, send_direct(p, c, p->lane->arena, p->lane->queue[0])};
-    int64_t sent[2] = {0, 0};
+    struct sending s = {&all, &g, parts,
+                        send_direct(p, c, p->lane->arena, p->lane->queue[0])};
     while (s.status == BL_OK && next_group(&all, &g)) {
         if (g.reused)
             s.status = p->e->wait(p->lane->queue[g.half]);
-        if (s.status == BL_OK && parts && g.reused)
-            bl_parts_there(parts, bl_min(sent[g.half], c->host->n - 1));
         if (s.status == BL_OK)
             bl_chunk_move(g.move, g.count, send_piece, &s);
-        sent[g.half] = g.columns;
     }
-    /* The run is on the first queue. */
-    if (s.status == BL_OK && all.groups > 1 && !all.fits)
-        s.status = p->e->wait(p->lane->queue[1]);
-    if (s.status == BL_OK && parts)
-        s.status = p->e->wait(p->lane->queue[0]);
     if (s.status == BL_OK && parts)
         bl_parts_there(parts, c->host->n);
+    else if (s.status == BL_OK && all.groups > 1 &&
+             !all.fits) /* the run is on the first */
+        s.status = p->e->follow(p->lane->queue[0], p->lane->queue[1]);
     return s.status;
 }
 
@@ -331,7 +327,7 @@ static enum bl_status send_and_run(const struct pipeline *p, const struct bl_chu
     struct bl_parts parts;
     void *queue = p->lane->queue[in_parts ? PARTS_QUEUE : 0];
     if (in_parts)
-        bl_parts_begin(&parts, p->e, &c->job, queue);
+        bl_parts_begin(&parts, p->e, &c->job, queue, p->lane->queue);
     enum bl_status status = send_pieces(p, c, in_parts ? &parts : NULL);
     if (!in_parts)
         return status == BL_OK ? p->e->run(&c->job, queue) : status;

@@ -311,10 +311,11 @@ struct task {
 };
 struct queue {
     struct task *first, **last;
+    pthread_mutex_t performing; /* one drains it, others wait until that is done */
 };
 static uint64_t under_way; /* runs that are recorded and not performed */
 static uint64_t copies_in; /* the same of copies to the device */
-static struct queue null_queue = {NULL, &null_queue.first};
+static struct queue null_queue = {NULL, &null_queue.first, PTHREAD_MUTEX_INITIALIZER};
 
 static struct queue *queue_of(void *queue)
 {
@@ -344,6 +345,7 @@ static void record(void *queue, const struct task *task)
 static void drain(void *queue, bool perform)
 {
     struct queue *q = queue_of(queue);
+    pthread_mutex_lock(&q->performing);
     pthread_mutex_lock(&lock);
     struct task *t = q->first, *next;
     q->first = NULL;
@@ -368,6 +370,7 @@ static void drain(void *queue, bool perform)
         free(t->own);
         free(t);
     }
+    pthread_mutex_unlock(&q->performing);
 }
 
 static enum bl_status queue_open(void **queue)
@@ -376,7 +379,7 @@ static enum bl_status queue_open(void **queue)
     if (status != BL_OK)
         return status;
     struct queue *q = malloc(sizeof *q);
-    *q = (struct queue){NULL, &q->first};
+    *q = (struct queue){NULL, &q->first, PTHREAD_MUTEX_INITIALIZER};
     *queue = q;
     return BL_OK;
 }
@@ -393,6 +396,13 @@ static enum bl_status wait_queue(void *queue)
     enum bl_status status = step(MOCK_WAIT);
     drain(queue, status == BL_OK);
     return status;
+}
+
+/* What is in the other queue is done at once. */
+static enum bl_status follow(void *queue, void *other)
+{
+    (void)queue;
+    return wait_queue(other);
 }
 
 static enum bl_status copy(void *queue, enum mock_step s, void *to, const void *from,
@@ -585,6 +595,7 @@ BL_EXPORT const struct bl_engine bl_engine = {
     .bucket = bucket,
     .part = part,
     .run = run,
+    .follow = follow,
     .wait = wait_queue,
     .memory_kind = memory_kind,
 };
