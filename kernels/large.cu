@@ -38,7 +38,7 @@ const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
 
 /* How a job's work space is laid out; all matrices of a batch use the same in turn. */
 struct Layout {
-    size_t state, panel, sums, reversed, blocks, inverse, maps, blas, beside, all;
+    size_t state, panel, sums, reversed, blocks, inverse, maps, shown, blas, beside, all;
 };
 
 bool has_lu(const struct bl_job *job)
@@ -99,6 +99,18 @@ bool is_deep(const struct bl_job *job)
     return is_fast(job) && sides_of(job) >= MANY_SIDES;
 }
 
+/* Right-hand sides up to which one kernel solves for all of them. */
+constexpr int64_t FEW_SIDES = 16;
+
+bool is_few(const struct bl_job *job, const Card &card)
+{
+    static const size_t needed[BL_PRECISIONS] = {
+        large_few_memory<float>(), large_few_memory<double>(),
+        large_few_memory<Complex<float>>(), large_few_memory<Complex<double>>()};
+    return has_solve(job) && !is_inverse(job) && job->nrhs <= FEW_SIDES &&
+           card.cooperative && needed[job->precision] <= card.shared_bytes;
+}
+
 bool is_turned(const struct bl_job *job)
 {
     return job->routine == BL_GETRS && job->trans != 'N';
@@ -125,6 +137,14 @@ bool puts_off(const struct bl_job *job, const Card &card)
            size_t(job->m) * element[job->precision] <= card.shared_bytes;
 }
 
+/* Whether all of a few right-hand sides' interchanges are done at once. */
+bool has_forth(const struct bl_job *job, const Card &card)
+{
+    return is_few(job, card) && !is_turned(job) &&
+           (job->routine == BL_GETRS || job->routine == BL_GESV) &&
+           size_t(job->n) * element[job->precision] <= card.shared_bytes;
+}
+
 /* The blocks in which an inverse's columns, or the rows of a transposed solution, take
  * their interchanges. */
 constexpr int64_t MAPS_WIDTH = 512;
@@ -135,6 +155,12 @@ struct State {
     int odd;
     unsigned arrived;
 };
+
+/* Of a triangle's solution, as far as it is known: see large_few.h. */
+size_t shown_elements(const struct bl_job *job)
+{
+    return size_t(job->n) * size_t(large_few_sides(job->nrhs));
+}
 
 Layout layout_of(const struct bl_job *job, const Card &card)
 {
@@ -157,12 +183,15 @@ Layout layout_of(const struct bl_job *job, const Card &card)
         at.maps += aligned(job->n * job->n * element[job->precision]);
     if (job->routine == BL_POTRI)
         at.maps += aligned((3 * job->n + 128) * 128 * element[job->precision]);
-    at.blas = at.maps;
+    at.shown = at.maps;
     if (puts_off(job, card))
-        at.blas +=
+        at.shown +=
             aligned(large_maps_bytes(job->m, least(job->m, job->n), outer_block(job)));
-    if (is_inverse(job) || is_turned(job))
-        at.blas += aligned(large_maps_bytes(job->n, job->n, MAPS_WIDTH));
+    if (is_inverse(job) || is_turned(job) || has_forth(job, card))
+        at.shown += aligned(large_maps_bytes(job->n, job->n, MAPS_WIDTH));
+    at.blas = at.shown;
+    if (is_few(job, card)) /* of two triangles */
+        at.blas += aligned(shown_elements(job) * 2 * element[job->precision]);
     at.beside = at.blas + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
     at.all = at.beside + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
     return at;
@@ -198,6 +227,7 @@ struct Matrix {
     int64_t ldb, sides;
     T *reversed, *blocks, *inverse;
     int *maps;
+    T *shown; /* where a solve with few right-hand sides goes on; NULL: others */
     void *blas_work, *beside_work; /* on the job's stream, and beside it */
     cudaError_t error;
     bool chains = false;  /* launches may be chained, see large_launch.h */
@@ -588,6 +618,37 @@ void solve_by_inverse(Matrix<T> &x, int64_t j, int64_t w, int64_t sides)
     x.then(large_copy(int(w), sides, x.reversed, x.b + j, x.ldb, x.unless(), x.stream));
 }
 
+/* The same for few right-hand sides. False: not possible now. */
+template <class T>
+bool solve_few(Matrix<T> &x, bool upwards, Placing placing, bool unit)
+{
+    const int64_t corner = upwards ? x.n - 1 : 0, sign = upwards ? -1 : 1;
+    const bool turned = placing == TURNED;
+    const LargeFew<T> s = {x.n,
+                           x.at(corner, corner),
+                           sign * (turned ? x.lda : 1),
+                           sign * (turned ? 1 : x.lda),
+                           turned,
+                           unit,
+                           x.b + corner,
+                           sign,
+                           x.ldb,
+                           int(x.sides),
+                           x.shown,
+                           x.unless()};
+    if (x.error != cudaSuccess)
+        return true;
+    const cudaError_t error = large_few(s, is_fast(x.job), x.card, x.stream);
+    if (error == cudaErrorCooperativeLaunchTooLarge) {
+        (void)cudaGetLastError();
+        x.shown = nullptr;
+        return false;
+    }
+    x.then(error);
+    x.shown += shown_elements(x.job);
+    return true;
+}
+
 /* B := op(A)^-1 B for a triangle, `unit`: with ones on its diagonal. `growing`: B is the
  * identity and the triangle a lower one, so that the solution is lower triangular. */
 template <class T>
@@ -595,6 +656,8 @@ void solve_with_triangle(Matrix<T> &x, bool upper, Placing placing, bool unit,
                          bool growing = false)
 {
     const bool upwards = upper == (placing == PLAIN);
+    if (x.shown && solve_few(x, upwards, placing, unit))
+        return;
     const int64_t block = LARGE_BLOCK<T>, outer = is_deep(x.job) ? 512 : block,
                   count = (x.n + outer - 1) / outer;
     const bool inverts = is_deep(x.job) && placing == PLAIN;
@@ -627,6 +690,9 @@ template <class T>
 void solve(Matrix<T> &x)
 {
     const bool upper = x.job->uplo == 'U';
+    if (x.shown)
+        x.then(cudaMemsetAsync(x.shown, 0xff, shown_elements(x.job) * 2 * sizeof(T),
+                               x.stream));
     const LargeMaps maps = {x.n, x.n, MAPS_WIDTH, x.ipiv, x.job->int_size, x.maps};
     if (is_inverse(x.job)) {
         x.then(large_begin_inverse(x.a, x.n, x.lda, x.b, &x.state->info, x.stream));
@@ -638,7 +704,10 @@ void solve(Matrix<T> &x)
         solve_with_triangle(x, false, TURNED, true);
         x.then(large_back(maps, x.b, x.ldb, x.sides, x.stream));
     } else if (x.job->routine == BL_GETRS || x.job->routine == BL_GESV) {
-        interchange_sides(x);
+        if (has_forth(x.job, x.card))
+            x.then(large_forth(maps, x.b, x.ldb, x.sides, x.unless(), x.stream));
+        else
+            interchange_sides(x);
         solve_with_triangle(x, false, PLAIN, true);
         solve_with_triangle(x, true, PLAIN, false);
     } else {
@@ -712,6 +781,7 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
                        (T *)(work + at.blocks),
                        (T *)(work + at.inverse),
                        (int *)(work + at.maps),
+                       is_few(job, card) ? (T *)(work + at.shown) : nullptr,
                        work + at.blas,
                        work + at.beside,
                        cudaSuccess};

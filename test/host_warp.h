@@ -22,7 +22,7 @@
 namespace host_warp
 {
 
-constexpr int SIZE = 32, MOST = 384;
+constexpr int SIZE = 32, MOST = 512;
 constexpr size_t STACK = 256 << 10;
 
 /* Where threads wait until `expected` have come. */
@@ -46,6 +46,7 @@ inline Barrier of_warp[MOST / SIZE];
 inline int threads; /* of this run */
 inline ucontext_t scheduler;
 inline int current;
+inline bool gave_way; /* a lane did, see rest() */
 inline const std::function<void(int)> *body;
 /* What lanes show each other. Nobody writes to one board before all have read the other.
  */
@@ -85,6 +86,13 @@ inline void wait_for_warp(const char *where)
 inline void meet()
 {
     wait_for_warp("meet");
+}
+
+/* Others' turn: for what waits in a loop. */
+inline void rest()
+{
+    gave_way = true;
+    swapcontext(&fiber[current].context, &scheduler);
 }
 
 template <class V>
@@ -162,10 +170,11 @@ inline void run(int count, const std::function<void(int)> &f)
         dice = dice * 1664525 + 1013904223;
         const int warp = int(dice >> 16) % (count / SIZE);
         bool ran = false;
+        gave_way = false;
         while (run_warp(warp, up, left)) {
             ran = true;
             up = !up;
-            if (!stays)
+            if (!stays || gave_way)
                 break;
         }
         idle = ran ? 0 : idle + 1;
