@@ -257,6 +257,12 @@ struct CholeskyPanel {
         put_rows_there(m, y, thread);
     }
 
+    static BL_HD void fetch_more(Memory &m, const LargeDiagonal<T> &d, int64_t first,
+                                 int thread)
+    {
+        fetch_rows(m, d, first, thread);
+    }
+
     static BL_HD void fetch_all(Memory &m, const LargeDiagonal<T> &d, int64_t first,
                                 int thread)
     {
@@ -725,10 +731,227 @@ struct CholeskyPanel {
             solve<false>(m, thread - 32 - HELPERS);
     }
 
+    static BL_HD bool &writes(Memory &m)
+    {
+        return m.writes;
+    }
+
     static BL_HD void put_info(const Memory &m, const LargeDiagonal<T> &d)
     {
         if (m.writes && m.bad < NONE)
             *d.info = d.base + row_at(m, d.n, m.bad) + 1;
+    }
+};
+
+/* Two blocks of columns of 'L' at once, so that what is below the first and right of it
+ * need not leave the chip in between. Every thread block goes through both chains and
+ * solves for the rows of the second block too; then all threads take the products of the
+ * first block's columns from the second's. Elements take their products in the same order
+ * as by the steps apart. */
+template <class T, bool FUSED>
+struct CholeskyPair {
+    using Panel = CholeskyPanel<T, false>;
+    static constexpr int THREADS = Panel::THREADS, ROWS = Panel::ROWS,
+                         PITCH = Panel::PITCH, MOVERS = Panel::MOVERS;
+    static_assert(THREADS == MOVERS, "all threads fetch");
+
+    /* Of both blocks the diagonal block and the columns in the rows beside, and the rows
+     * of the second block in the first's columns, one after the other. */
+    struct Memory {
+        typename Panel::Memory first, second;
+        T left[NB * PITCH];
+    };
+
+    /* As one of the two blocks sees it: the diagonal block; the rows beside. */
+    static BL_HD LargeDiagonal<T> block_of(const LargeDiagonal<T> &d, int which)
+    {
+        LargeDiagonal<T> e = d;
+        e.n = NB;
+        e.a = d.a + which * NB * (d.lda + 1);
+        return e;
+    }
+    static BL_HD LargeDiagonal<T> beside_of(const LargeDiagonal<T> &d, int which)
+    {
+        LargeDiagonal<T> e = d;
+        e.a = d.a + which * NB * d.lda;
+        return e;
+    }
+
+    using Place = typename Panel::Place;
+
+    static BL_HD void put_there(T *block, const T (&x)[Panel::COUNT], int thread)
+    {
+        BL_UNROLL
+        for (int q = 0; q < Panel::COUNT; q++) {
+            const Place at(q * MOVERS + thread, NB);
+            block[at.k * PITCH + at.i] = at.i == at.k ? from_real<T>(real(x[q])) : x[q];
+        }
+    }
+
+    static BL_HD void fetch_all(Memory &m, const LargeDiagonal<T> &d, int64_t first,
+                                int thread)
+    {
+        T x[Panel::COUNT], left[Panel::COUNT], y[Panel::BESIDE], z[Panel::COUNT],
+            w[Panel::BESIDE];
+        auto below = [](Place at) { return at.i >= at.k; };
+        auto beside = [&](Place at) { return first + at.i < d.beside; };
+        Panel::fetch_some(x, d, 0, NB, thread, below);
+        Panel::fetch_some(left, d, NB, NB, thread, [](Place) { return true; });
+        Panel::fetch_some(y, d, d.n + first, ROWS, thread, beside);
+        Panel::fetch_some(z, block_of(d, 1), 0, NB, thread, below);
+        Panel::fetch_some(w, beside_of(d, 1), d.n + first, ROWS, thread, beside);
+        put_there(m.first.block, x, thread);
+        BL_UNROLL
+        for (int q = 0; q < Panel::COUNT; q++) {
+            const Place at(q * MOVERS + thread, NB);
+            m.left[at.i * PITCH + at.k] = left[q];
+        }
+        Panel::put_rows_there(m.first, y, thread);
+        put_there(m.second.block, z, thread);
+        Panel::put_rows_there(m.second, w, thread);
+    }
+
+    static BL_HD T minus(T c, T j, T i)
+    {
+        return FUSED ? fused(conj(negative(j)), i, c) : sub(c, Panel::product(j, i));
+    }
+
+    /* 32 rows, of which a lane has four, and 16 columns of what a warp updates: c(i, j)
+     * is element i `down` + j `across`. */
+    static BL_HD void subtract(const T *rows, const T *columns, T *c, int down,
+                               int across, int lane)
+    {
+        constexpr int EACH = 4, DOWN = 8, ACROSS = 4;
+        const int i0 = lane % DOWN, j0 = lane / DOWN;
+        T x[EACH][EACH];
+        auto all = [&](auto act) {
+            BL_UNROLL
+            for (int s = 0; s < EACH; s++)
+                BL_UNROLL
+            for (int r = 0; r < EACH; r++)
+                act(x[r][s], c[(i0 + r * DOWN) * down + (j0 + s * ACROSS) * across]);
+        };
+        all([](T &mine, const T &there) { mine = there; });
+        BL_UNROLL_BY_FOUR
+        for (int k = 0; k < NB; k++) {
+            T i[EACH], j[EACH];
+            BL_UNROLL
+            for (int r = 0; r < EACH; r++) {
+                i[r] = rows[(i0 + r * DOWN) * PITCH + k];
+                j[r] = columns[(j0 + r * ACROSS) * PITCH + k];
+            }
+            BL_UNROLL
+            for (int s = 0; s < EACH; s++)
+                BL_UNROLL
+            for (int r = 0; r < EACH; r++)
+                x[r][s] = minus(x[r][s], j[s], i[r]);
+        }
+        all([](const T &mine, T &there) { there = mine; });
+    }
+
+    /* The second block's columns lose their products with the first's: of the rows beside
+     * 4 shares, of the diagonal block 2 in its upper half and 4 in the lower one. */
+    static BL_HD void take(Memory &m, int warp, int lane, bool diagonal)
+    {
+        constexpr int WIDE = 16, BESIDE = NB / WIDE, UPPER_HALF = NB / 2 / WIDE,
+                      ALL = BESIDE + UPPER_HALF + NB / WIDE;
+        BL_ROLLED
+        for (int share = warp; share < (diagonal ? ALL : BESIDE); share += THREADS / 32) {
+            const bool beside = share < BESIDE, low = share >= BESIDE + UPPER_HALF;
+            const int j = WIDE * (share - (beside ? 0
+                                           : low  ? BESIDE + UPPER_HALF
+                                                  : BESIDE)),
+                      i = low ? NB / 2 : 0;
+            subtract(beside ? m.first.rows : m.left + i * PITCH, m.left + j * PITCH,
+                     beside ? m.second.rows + j : m.second.block + i + j * PITCH,
+                     beside ? PITCH : 1, beside ? 1 : PITCH, lane);
+        }
+    }
+
+    /* The columns of the first block: rows beside, and those of the second block if they
+     * are still to be found. */
+    template <bool WAITS>
+    static BL_HD void solve_first(Memory &m, int solver)
+    {
+        T *own = m.first.rows + solver / Panel::SHARE * PITCH,
+          *left = m.left + solver / Panel::SHARE * PITCH;
+        BL_ROLLED
+        for (int strip = 0; strip < Panel::STRIPS; strip++) {
+            Panel::template solve_strip<WAITS>(m.first, own, strip, solver % 32);
+            BL_ROLLED
+            for (int r = 0; WAITS && r < NB; r += ROWS)
+                Panel::template solve_strip<false>(m.first, left + r * PITCH, strip,
+                                                   solver % 32);
+        }
+    }
+
+    static constexpr int FIRST_SOLVER = 32 + Panel::HELPERS;
+
+    /* All threads, between meetings. */
+    static BL_HD void factor(Memory &m, int thread)
+    {
+        const int lane = thread % 32;
+        if (thread < 32) {
+            const int bad = Panel::lead(m.first, lane);
+            if (lane == 0)
+                m.first.bad = bad;
+        } else if (thread < FIRST_SOLVER) {
+            Panel::help(m.first, thread / 32 - 1, lane);
+        } else {
+            solve_first<true>(m, thread - FIRST_SOLVER);
+        }
+        Panel::meet_block();
+        take(m, thread / 32, lane, true);
+        Panel::meet_block();
+        Panel::factor(m.second, thread);
+    }
+
+    /* Other rows. */
+    static BL_HD void fetch_more(Memory &m, const LargeDiagonal<T> &d, int64_t first,
+                                 int thread)
+    {
+        Panel::fetch_rows(m.first, d, first, thread);
+        Panel::fetch_rows(m.second, beside_of(d, 1), first, thread);
+    }
+
+    static BL_HD void factor_more(Memory &m, int thread)
+    {
+        if (thread >= FIRST_SOLVER)
+            solve_first<false>(m, thread - FIRST_SOLVER);
+        Panel::meet_block();
+        take(m, thread / 32, thread % 32, false);
+        Panel::meet_block();
+        Panel::factor_more(m.second, thread);
+    }
+
+    static BL_HD void put_rows_back(const Memory &m, const LargeDiagonal<T> &d,
+                                    int64_t first, int thread)
+    {
+        Panel::put_rows_back(m.first, d, first, thread);
+        Panel::put_rows_back(m.second, beside_of(d, 1), first, thread);
+    }
+
+    static BL_HD void put_block(const Memory &m, const LargeDiagonal<T> &d, int thread)
+    {
+        Panel::put_block(m.first, block_of(d, 0), thread);
+        BL_UNROLL_BY_FOUR
+        for (int e = thread; e < NB * NB; e += THREADS) {
+            const Place at(e, NB);
+            *element(false, d.a, d.lda, NB + at.i, at.k) = m.left[at.i * PITCH + at.k];
+        }
+        Panel::put_block(m.second, block_of(d, 1), thread);
+    }
+
+    static BL_HD bool &writes(Memory &m)
+    {
+        return m.first.writes;
+    }
+
+    static BL_HD void put_info(const Memory &m, const LargeDiagonal<T> &d)
+    {
+        const int bad = m.first.bad < NB ? m.first.bad : NB + m.second.bad;
+        if (m.first.writes && bad < 2 * NB)
+            *d.info = d.base + bad + 1;
     }
 };
 
