@@ -88,8 +88,8 @@ BL_HD Complex<R> over(Complex<R> x, R length)
             over(sub(x.im, mul(x.re, ratio)), length)};
 }
 
-/* FUSED: for fast arithmetic. WAITING threads wait for the leader's strips. */
-template <class T, bool UPPER, bool FUSED = false, int WAITING = 4 * 32>
+/* FUSED: for fast arithmetic. */
+template <class T, bool UPPER, bool FUSED = false>
 struct CholeskyPanel {
     using R = Real<T>;
     static constexpr int LEAF = Traits<T>::complex ? 2 : 4, LEAVES = NB / LEAF;
@@ -580,7 +580,7 @@ struct CholeskyPanel {
             if (pending && lane == 0)
                 put_triangle(m, last, first - LEAF);
             if (q > 0 && first % STRIP == 0)
-                arrive_at(STRIP_DONE + first / STRIP - 1, 32 + WAITING);
+                arrive_at(STRIP_DONE + first / STRIP - 1, 32 + SOLVERS);
             T before[2][LEAF];
             BL_UNROLL
             for (int s = 0; s < 2; s++)
@@ -608,7 +608,7 @@ struct CholeskyPanel {
             if (next == NB) {
                 if (fine && lane == 0)
                     put_triangle(m, leaf, first);
-                arrive_at(STRIP_DONE + STRIPS - 1, 32 + WAITING);
+                arrive_at(STRIP_DONE + STRIPS - 1, 32 + SOLVERS);
                 break;
             }
             meet_at(LEAF_DONE, 32 + HELPERS);
@@ -664,11 +664,6 @@ struct CholeskyPanel {
 
     /* ---- rows beside ---- */
 
-    static BL_HD void await_strip(int strip)
-    {
-        meet_at(STRIP_DONE + strip, 32 + WAITING);
-    }
-
     /* The lane's columns of a strip are c, c + 1, ...: `own` is its row. */
     template <bool WAITS>
     static BL_HD void solve_strip(Memory &m, T *own, int strip, int lane)
@@ -686,7 +681,7 @@ struct CholeskyPanel {
                 x[e] = minus(x[e], m.block[k * PITCH + c + e], y);
         }
         if (WAITS)
-            await_strip(strip);
+            meet_at(STRIP_DONE + strip, 32 + SOLVERS);
         BL_UNROLL
         for (int t = 0; t < STRIP; t++) {
             const int k = begin + t;
@@ -764,13 +759,11 @@ struct CholeskyPanel {
  * as by the steps apart. */
 template <class T, bool FUSED>
 struct CholeskyPair {
-    /* Warps go round the schedulers of a multiprocessor. The leader has one to itself:
-     * what solves beside it would take its time. */
-    static constexpr int SCHEDULERS = 4, WARPS = 3 * SCHEDULERS,
-                         SOLVERS = (WARPS / SCHEDULERS - 1) * (SCHEDULERS - 1);
-    using Panel = CholeskyPanel<T, false, FUSED, 32 * SOLVERS>;
-    static constexpr int THREADS = 32 * WARPS, ROWS = Panel::ROWS, PITCH = Panel::PITCH,
-                         MOVERS = Panel::MOVERS;
+    using Panel = CholeskyPanel<T, false, FUSED>;
+    static constexpr int THREADS = Panel::THREADS, ROWS = Panel::ROWS,
+                         PITCH = Panel::PITCH, MOVERS = Panel::MOVERS;
+    static_assert(THREADS == MOVERS, "all threads fetch");
+
     /* Of both blocks the diagonal block and the columns in the rows beside, and the rows
      * of the second block in the first's columns, one after the other. */
     struct Memory {
@@ -807,8 +800,6 @@ struct CholeskyPair {
     static BL_HD void fetch_all(Memory &m, const LargeDiagonal<T> &d, int64_t first,
                                 int thread)
     {
-        if (thread >= MOVERS)
-            return;
         T x[Panel::COUNT], left[Panel::COUNT], y[Panel::BESIDE], z[Panel::COUNT],
             w[Panel::BESIDE];
         auto below = [](Place at) { return at.i >= at.k; };
@@ -890,80 +881,42 @@ struct CholeskyPair {
         }
     }
 
-    /* Which of the solvers a warp is, or -1. Those of the leader's scheduler are none. */
-    static BL_HD int solver_of(int warp)
-    {
-        const int place = warp % SCHEDULERS;
-        return warp < SCHEDULERS || place == 0
-                   ? -1
-                   : (warp / SCHEDULERS - 1) * (SCHEDULERS - 1) + place - 1;
-    }
-
-    /* Rows that a warp solves for at once. */
-    static constexpr int EIGHT = 32 / Panel::SHARE;
-
-    /* All columns of a block: `eights` times eight of the rows beside and then of the
-     * second block. WAITS: while the leader is at work. */
+    /* The columns of the first block: rows beside, and those of the second block if they
+     * are still to be found. */
     template <bool WAITS>
-    static BL_HD void solve(typename Panel::Memory &block, T *left, int eights,
-                            int solver, int lane)
+    static BL_HD void solve_first(Memory &m, int solver)
     {
+        T *own = m.first.rows + solver / Panel::SHARE * PITCH,
+          *left = m.left + solver / Panel::SHARE * PITCH;
         BL_ROLLED
         for (int strip = 0; strip < Panel::STRIPS; strip++) {
-            auto rows = [&](int e) {
-                const int row = e * EIGHT + lane / Panel::SHARE;
-                return row < ROWS ? block.rows + row * PITCH
-                                  : left + (row - ROWS) * PITCH;
-            };
-            int e = solver;
-            if (WAITS) {
-                if (e < eights)
-                    Panel::template solve_strip<true>(block, rows(e), strip, lane);
-                else
-                    Panel::await_strip(strip);
-                e += SOLVERS;
-            }
+            Panel::template solve_strip<WAITS>(m.first, own, strip, solver % 32);
             BL_ROLLED
-            for (; e < eights; e += SOLVERS)
-                Panel::template solve_strip<false>(block, rows(e), strip, lane);
+            for (int r = 0; WAITS && r < NB; r += ROWS)
+                Panel::template solve_strip<false>(m.first, left + r * PITCH, strip,
+                                                   solver % 32);
         }
     }
 
-    /* All threads go through the chain of a block. */
-    static BL_HD void factor_block(typename Panel::Memory &block, T *left, int eights,
-                                   int thread)
-    {
-        const int warp = thread / 32, lane = thread % 32, solver = solver_of(warp);
-        if (warp == 0) {
-            const int bad = Panel::lead(block, lane);
-            if (lane == 0)
-                block.bad = bad;
-        } else if (warp < SCHEDULERS) {
-            Panel::help(block, warp - 1, lane);
-        } else if (solver >= 0) {
-            solve<true>(block, left, eights, solver, lane);
-        }
-    }
-
-    static constexpr int OWN = ROWS / EIGHT, ALL = OWN + NB / EIGHT; /* eights */
+    static constexpr int FIRST_SOLVER = 32 + Panel::HELPERS;
 
     /* All threads, between meetings. */
     static BL_HD void factor(Memory &m, int thread)
     {
-        factor_block(m.first, m.left, ALL, thread);
-        meet_block();
-        take(m, thread / 32, thread % 32, true);
-        meet_block();
-        factor_block(m.second, m.left, OWN, thread);
-    }
-
-    static BL_HD void meet_block()
-    {
-#ifdef __CUDACC__
-        __syncthreads();
-#else
-        host_warp::meet_at(0, THREADS);
-#endif
+        const int lane = thread % 32;
+        if (thread < 32) {
+            const int bad = Panel::lead(m.first, lane);
+            if (lane == 0)
+                m.first.bad = bad;
+        } else if (thread < FIRST_SOLVER) {
+            Panel::help(m.first, thread / 32 - 1, lane);
+        } else {
+            solve_first<true>(m, thread - FIRST_SOLVER);
+        }
+        Panel::meet_block();
+        take(m, thread / 32, lane, true);
+        Panel::meet_block();
+        Panel::factor(m.second, thread);
     }
 
     /* Other rows. */
@@ -976,14 +929,12 @@ struct CholeskyPair {
 
     static BL_HD void factor_more(Memory &m, int thread)
     {
-        const int warp = thread / 32, lane = thread % 32, solver = solver_of(warp);
-        if (solver >= 0)
-            solve<false>(m.first, m.left, OWN, solver, lane);
-        meet_block();
-        take(m, warp, lane, false);
-        meet_block();
-        if (solver >= 0)
-            solve<false>(m.second, m.left, OWN, solver, lane);
+        if (thread >= FIRST_SOLVER)
+            solve_first<false>(m, thread - FIRST_SOLVER);
+        Panel::meet_block();
+        take(m, thread / 32, thread % 32, false);
+        Panel::meet_block();
+        Panel::factor_more(m.second, thread);
     }
 
     static BL_HD void put_rows_back(const Memory &m, const LargeDiagonal<T> &d,
