@@ -88,8 +88,7 @@ BL_HD Complex<R> over(Complex<R> x, R length)
             over(sub(x.im, mul(x.re, ratio)), length)};
 }
 
-/* FUSED: for fast arithmetic. */
-template <class T, bool UPPER, bool FUSED = false>
+template <class T, bool UPPER>
 struct CholeskyPanel {
     using R = Real<T>;
     static constexpr int LEAF = Traits<T>::complex ? 2 : 4, LEAVES = NB / LEAF;
@@ -168,12 +167,6 @@ struct CholeskyPanel {
     static BL_HD T product(T j, T i)
     {
         return mul(conj(j), i);
-    }
-
-    /* c - conj(j) i */
-    static BL_HD T minus(T c, T j, T i)
-    {
-        return FUSED ? fused(conj(negative(j)), i, c) : sub(c, product(j, i));
     }
 
     /* Is there a row at position p of 64, if the tree of halves of n <= 64 is to fit into
@@ -394,8 +387,7 @@ struct CholeskyPanel {
             for (int j = k + 1; j <= i; j++) {
                 const T p = product(leaf.d[j][k], leaf.d[i][k]);
                 if (!parted(k, j)) {
-                    leaf.d[i][j] = FUSED ? minus(leaf.d[i][j], leaf.d[j][k], leaf.d[i][k])
-                                         : sub(leaf.d[i][j], p);
+                    leaf.d[i][j] = sub(leaf.d[i][j], p);
                 } else if (k == 0) {
                     sum[i][j] = negative(p);
                 } else {
@@ -408,7 +400,7 @@ struct CholeskyPanel {
                 bool good = true;
                 BL_UNROLL
                 for (int j = 0; j < k; j++)
-                    leaf.y[s][k] = minus(leaf.y[s][k], leaf.d[k][j], leaf.y[s][j]);
+                    leaf.y[s][k] = sub(leaf.y[s][k], product(leaf.d[k][j], leaf.y[s][j]));
                 leaf.y[s][k] = scaled<CAREFUL>(leaf.y[s][k], length, inverse, good);
                 fine &= good | dead[s];
             }
@@ -538,8 +530,7 @@ struct CholeskyPanel {
         for (int s = BOTH ? 0 : 1; s < 2; s++)
             BL_UNROLL
         for (int w = 0; w < LEAF; w++)
-            u.c[s][w] = FUSED ? fused(negative(l[w][k]), y[s][k], u.c[s][w])
-                              : sub(u.c[s][w], mul(l[w][k], y[s][k]));
+            u.c[s][w] = sub(u.c[s][w], mul(l[w][k], y[s][k]));
         if constexpr (UPPER) {
             BL_UNROLL
             for (int s = BOTH ? 0 : 1; s < 2; s++)
@@ -678,7 +669,7 @@ struct CholeskyPanel {
             const T y = own[k];
             BL_UNROLL
             for (int e = 0; e < EACH; e++)
-                x[e] = minus(x[e], m.block[k * PITCH + c + e], y);
+                x[e] = sub(x[e], product(m.block[k * PITCH + c + e], y));
         }
         if (WAITS)
             meet_at(STRIP_DONE + strip, 32 + SOLVERS);
@@ -699,7 +690,7 @@ struct CholeskyPanel {
             BL_UNROLL
             for (int e = 0; e < EACH; e++)
                 if (c + e > k)
-                    x[e] = minus(x[e], m.block[k * PITCH + c + e], y);
+                    x[e] = sub(x[e], product(m.block[k * PITCH + c + e], y));
         }
         BL_UNROLL
         for (int e = 0; e < EACH; e++)
@@ -759,7 +750,7 @@ struct CholeskyPanel {
  * as by the steps apart. */
 template <class T, bool FUSED>
 struct CholeskyPair {
-    using Panel = CholeskyPanel<T, false, FUSED>;
+    using Panel = CholeskyPanel<T, false>;
     static constexpr int THREADS = Panel::THREADS, ROWS = Panel::ROWS,
                          PITCH = Panel::PITCH, MOVERS = Panel::MOVERS;
     static_assert(THREADS == MOVERS, "all threads fetch");
@@ -768,7 +759,7 @@ struct CholeskyPair {
      * of the second block in the first's columns, one after the other. */
     struct Memory {
         typename Panel::Memory first, second;
-        alignas(16) T left[NB * PITCH];
+        T left[NB * PITCH];
     };
 
     /* As one of the two blocks sees it: the diagonal block; the rows beside. */
@@ -820,53 +811,49 @@ struct CholeskyPair {
         Panel::put_rows_there(m.second, w, thread);
     }
 
-    /* As many numbers as 16 bytes hold, one after the other. */
-    static constexpr int PACK = 16 / int(sizeof(T));
-    struct alignas(16) Pack {
-        T x[PACK];
-    };
+    static BL_HD T minus(T c, T j, T i)
+    {
+        return FUSED ? fused(conj(negative(j)), i, c) : sub(c, Panel::product(j, i));
+    }
 
-    /* 32 rows, of which a lane has four, and 8 columns of what a warp updates: c(i, j) is
-     * element i `down` + j `across`. */
+    /* 32 rows, of which a lane has four, and 16 columns of what a warp updates: c(i, j)
+     * is element i `down` + j `across`. */
     static BL_HD void subtract(const T *rows, const T *columns, T *c, int down,
                                int across, int lane)
     {
-        constexpr int TALL = 4, WIDE = 2, DOWN = 8, ACROSS = 4;
+        constexpr int EACH = 4, DOWN = 8, ACROSS = 4;
         const int i0 = lane % DOWN, j0 = lane / DOWN;
-        T x[TALL][WIDE];
+        T x[EACH][EACH];
         auto all = [&](auto act) {
             BL_UNROLL
-            for (int s = 0; s < WIDE; s++)
+            for (int s = 0; s < EACH; s++)
                 BL_UNROLL
-            for (int r = 0; r < TALL; r++)
+            for (int r = 0; r < EACH; r++)
                 act(x[r][s], c[(i0 + r * DOWN) * down + (j0 + s * ACROSS) * across]);
         };
         all([](T &mine, const T &there) { mine = there; });
         BL_UNROLL_BY_FOUR
-        for (int k = 0; k < NB; k += PACK) {
-            Pack i[TALL], j[WIDE];
+        for (int k = 0; k < NB; k++) {
+            T i[EACH], j[EACH];
             BL_UNROLL
-            for (int r = 0; r < TALL; r++)
-                i[r] = *(const Pack *)&rows[(i0 + r * DOWN) * PITCH + k];
+            for (int r = 0; r < EACH; r++) {
+                i[r] = rows[(i0 + r * DOWN) * PITCH + k];
+                j[r] = columns[(j0 + r * ACROSS) * PITCH + k];
+            }
             BL_UNROLL
-            for (int s = 0; s < WIDE; s++)
-                j[s] = *(const Pack *)&columns[(j0 + s * ACROSS) * PITCH + k];
-            BL_UNROLL
-            for (int q = 0; q < PACK; q++)
+            for (int s = 0; s < EACH; s++)
                 BL_UNROLL
-            for (int s = 0; s < WIDE; s++)
-                BL_UNROLL
-            for (int r = 0; r < TALL; r++)
-                x[r][s] = Panel::minus(x[r][s], j[s].x[q], i[r].x[q]);
+            for (int r = 0; r < EACH; r++)
+                x[r][s] = minus(x[r][s], j[s], i[r]);
         }
         all([](const T &mine, T &there) { there = mine; });
     }
 
     /* The second block's columns lose their products with the first's: of the rows beside
-     * 8 shares, of the diagonal block 4 in its upper half and 8 in the lower one. */
+     * 4 shares, of the diagonal block 2 in its upper half and 4 in the lower one. */
     static BL_HD void take(Memory &m, int warp, int lane, bool diagonal)
     {
-        constexpr int WIDE = 8, BESIDE = NB / WIDE, UPPER_HALF = NB / 2 / WIDE,
+        constexpr int WIDE = 16, BESIDE = NB / WIDE, UPPER_HALF = NB / 2 / WIDE,
                       ALL = BESIDE + UPPER_HALF + NB / WIDE;
         BL_ROLLED
         for (int share = warp; share < (diagonal ? ALL : BESIDE); share += THREADS / 32) {
