@@ -506,22 +506,14 @@ void update_triangle(Matrix<T> &x, int64_t j, int64_t w, int64_t first, int64_t 
                                       TURNED, LOWER_PART});
 }
 
-/* Whether blocks of columns go in pairs. */
-template <class T>
-bool has_pairs(const Matrix<T> &x)
-{
-    return x.job->uplo == 'L' && large_pair_memory<T>() <= x.card.shared_bytes;
-}
-
 /* The columns of v from j to `end`, which have had the products of all before. For fast
  * arithmetic by halves, so that most products come in updates with many at a time. */
 template <class T>
 void factor_triangle(Matrix<T> &x, int64_t j, int64_t end)
 {
     const bool upper = x.job->uplo == 'U';
-    const int64_t blocks = (end - j + CHOLESKY_BLOCK - 1) / CHOLESKY_BLOCK,
-                  pair = has_pairs(x) ? 2 * CHOLESKY_BLOCK : 0;
-    if (is_fast(x.job) && blocks > 1 && end - j != pair) {
+    const int64_t blocks = (end - j + CHOLESKY_BLOCK - 1) / CHOLESKY_BLOCK;
+    if (is_fast(x.job) && blocks > 1) {
         const int64_t middle = j + blocks / 2 * CHOLESKY_BLOCK;
         factor_triangle(x, j, middle);
         update_triangle(x, j, middle - j, middle, end);
@@ -529,12 +521,12 @@ void factor_triangle(Matrix<T> &x, int64_t j, int64_t end)
         return;
     }
     for (int64_t i = j, w; i < end; i += w) {
-        w = pair && end - i >= pair ? pair : least(CHOLESKY_BLOCK, end - i);
+        w = least(CHOLESKY_BLOCK, end - i);
         x.then(large_diagonal(
             LargeDiagonal<T>{upper, int(w), x.at(i, i), x.lda,
                              has_sums(x.job) && i > 0 ? x.sums + i + i * x.n : nullptr,
                              x.n, x.n - i - w, &x.state->info, i, &x.state->arrived,
-                             x.link(), is_fast(x.job)},
+                             x.link()},
             x.card, x.stream));
         if (i + w < end)
             update_triangle(x, i, w, i + w, end);

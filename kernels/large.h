@@ -157,8 +157,6 @@ template <class T>
 size_t large_few_memory();
 template <class T>
 size_t large_diagonal_memory();
-template <class T>
-size_t large_pair_memory();
 
 template <class T>
 cudaError_t large_diagonal(const LargeDiagonal<T> &d, const Card &card,

@@ -14,11 +14,12 @@ namespace
 
 /* A block owns ROWS of the rows beside, and more where there are many; who does what in
  * it, and what is in shared memory, is in large_cholesky.cuh. The last block to have
- * fetched the diagonal block, or the pair of them, writes it back. */
-template <class Panel, class T, int AT_ONCE>
-__global__ void __launch_bounds__(Panel::THREADS, AT_ONCE)
+ * fetched the diagonal block writes it back. */
+template <class T, bool UPPER>
+__global__ void __launch_bounds__(CholeskyPanel<T, UPPER>::THREADS, 2)
     factor_panel(const __grid_constant__ LargeDiagonal<T> d)
 {
+    using Panel = CholeskyPanel<T, UPPER>;
     extern __shared__ __align__(16) char memory[];
     typename Panel::Memory &m = *(typename Panel::Memory *)memory;
     const int thread = threadIdx.x;
@@ -26,33 +27,31 @@ __global__ void __launch_bounds__(Panel::THREADS, AT_ONCE)
     let_next_begin();
     await_previous();
     const bool failed = *d.info != 0;
-    if constexpr (AT_ONCE == 2)
-        if (d.n < NB) {
-            Panel::place_rows(m, d.n, thread);
-            __syncthreads();
-        }
+    if (d.n < NB) {
+        Panel::place_rows(m, d.n, thread);
+        __syncthreads();
+    }
     Panel::fetch_all(m, d, first, thread);
     if (failed)
         return;
     __syncthreads();
-    bool &writes = Panel::writes(m);
     if (thread == Panel::THREADS - 1) { /* not the leader, who has no time */
-        writes = atomicAdd(d.arrived, 1) == gridDim.x - 1;
-        if (writes)
+        m.writes = atomicAdd(d.arrived, 1) == gridDim.x - 1;
+        if (m.writes)
             *d.arrived = 0;
     }
     __syncwarp();
     Panel::factor(m, thread);
     __syncthreads();
     Panel::put_rows_back(m, d, first, thread);
-    if (writes)
+    if (m.writes)
         Panel::put_block(m, d, thread);
     if (thread == 0)
         Panel::put_info(m, d);
     const int64_t stride = int64_t(gridDim.x) * Panel::ROWS;
     for (int64_t more = first + stride; more < d.beside; more += stride) {
         __syncthreads();
-        Panel::fetch_more(m, d, more, thread);
+        Panel::fetch_rows(m, d, more, thread);
         __syncthreads();
         Panel::factor_more(m, thread);
         __syncthreads();
@@ -60,17 +59,18 @@ __global__ void __launch_bounds__(Panel::THREADS, AT_ONCE)
     }
 }
 
-template <class Panel, int AT_ONCE, class T>
+template <class T, bool UPPER>
 cudaError_t launch(LargeDiagonal<T> d, const Card &card, cudaStream_t stream)
 {
+    using Panel = CholeskyPanel<T, UPPER>;
     constexpr int MEMORY = int(sizeof(typename Panel::Memory));
-    const void *kernel = (const void *)factor_panel<Panel, T, AT_ONCE>;
+    const void *kernel = (const void *)factor_panel<T, UPPER>;
     cudaError_t error =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MEMORY);
     if (error != cudaSuccess)
         return error;
     const int64_t shares = (d.beside + Panel::ROWS - 1) / Panel::ROWS;
-    const int64_t most = AT_ONCE * card.processors; /* as many as are there at once */
+    const int64_t most = 2 * card.processors; /* as many as are there at once */
     const int64_t blocks = shares > most ? most : shares > 0 ? shares : 1;
     return launch_large(kernel, blocks, Panel::THREADS, MEMORY, d, d.chained, stream);
 }
@@ -83,32 +83,15 @@ size_t large_diagonal_memory()
     return sizeof(typename CholeskyPanel<T, true>::Memory);
 }
 
-/* A pair of blocks of complex<double> fits no card's. */
-template <class T>
-constexpr bool HAS_PAIRS = sizeof(T) <= 8;
-
-template <class T>
-size_t large_pair_memory()
-{
-    return HAS_PAIRS<T> ? sizeof(typename CholeskyPair<T, true>::Memory) : SIZE_MAX;
-}
-
 template <class T>
 cudaError_t large_diagonal(const LargeDiagonal<T> &d, const Card &card,
                            cudaStream_t stream)
 {
-    if (d.upper)
-        return launch<CholeskyPanel<T, true>, 2>(d, card, stream);
-    if constexpr (HAS_PAIRS<T>)
-        if (d.n > NB)
-            return d.fused ? launch<CholeskyPair<T, true>, 1>(d, card, stream)
-                           : launch<CholeskyPair<T, false>, 1>(d, card, stream);
-    return launch<CholeskyPanel<T, false>, 2>(d, card, stream);
+    return d.upper ? launch<T, true>(d, card, stream) : launch<T, false>(d, card, stream);
 }
 
 #define BL_INSTANCE(T)                                                                   \
     template size_t large_diagonal_memory<T>();                                          \
-    template size_t large_pair_memory<T>();                                              \
     template cudaError_t large_diagonal(const LargeDiagonal<T> &, const Card &,          \
                                         cudaStream_t);
 BL_INSTANCE(float)

@@ -13,8 +13,7 @@ namespace bl
  * `beside` rows below it or, where `upper`, columns to the right of it; none where n <
  * 64. To these are added first what lies at the same places from `sums` on, if it is not
  * NULL. The first minor that is not positive, counted from `base` + 1, goes to `info`;
- * where that is not 0 already nothing is done. `arrived` is 0 before and after. Or, for
- * 'L', n = 128: a pair of such blocks. */
+ * where that is not 0 already nothing is done. `arrived` is 0 before and after. */
 template <class T>
 struct LargeDiagonal {
     bool upper;
@@ -27,8 +26,7 @@ struct LargeDiagonal {
     int64_t *info;
     int64_t base;
     unsigned *arrived;
-    bool chained;       /* see large_launch.h */
-    bool fused = false; /* fast arithmetic, as far as a pair has it */
+    bool chained; /* see large_launch.h */
 };
 
 } // namespace bl

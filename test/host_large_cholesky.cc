@@ -15,61 +15,17 @@ namespace
 template <class T>
 using Plain = void(const char *, int *, T *, int *, int *, size_t);
 
-/* A step, a block of ROWS rows beside after the other; the last one takes the rows of
- * `many` blocks. */
-template <class Panel, class T>
-void step(const LargeDiagonal<T> &d, typename Panel::Memory &m, bool few_blocks)
-{
-    const int64_t shares =
-                      std::max<int64_t>((d.beside + Panel::ROWS - 1) / Panel::ROWS, 1),
-                  blocks = few_blocks ? std::min<int64_t>(shares, 2) : shares;
-    for (int64_t b = 0; b < blocks; b++) {
-        memset((void *)&m, 0xff, sizeof m);
-        host_warp::run(Panel::THREADS, [&](int thread) {
-            if constexpr (std::is_same_v<Panel, CholeskyPanel<T, true>> ||
-                          std::is_same_v<Panel, CholeskyPanel<T, false>>)
-                if (d.n < NB)
-                    Panel::place_rows(m, d.n, thread);
-            host_warp::meet_block();
-            Panel::fetch_all(m, d, b * Panel::ROWS, thread);
-            host_warp::meet_block();
-            Panel::writes(m) = b == blocks - 1;
-            Panel::factor(m, thread);
-            host_warp::meet_block();
-            Panel::put_rows_back(m, d, b * Panel::ROWS, thread);
-            if (Panel::writes(m))
-                Panel::put_block(m, d, thread);
-            if (thread == 0)
-                Panel::put_info(m, d);
-            for (int64_t more = b + blocks; more < shares; more += blocks) {
-                host_warp::meet_block();
-                Panel::fetch_more(m, d, more * Panel::ROWS, thread);
-                host_warp::meet_block();
-                Panel::factor_more(m, thread);
-                host_warp::meet_block();
-                Panel::put_rows_back(m, d, more * Panel::ROWS, thread);
-            }
-        });
-    }
-}
-
-/* PAIRS: blocks of columns go in pairs. */
-template <class T, bool UPPER, bool PAIRS>
+template <class T, bool UPPER>
 void factor(Case<T> &c)
 {
     using Panel = CholeskyPanel<T, UPPER>;
-    using Pair = CholeskyPair<T, false>;
     auto memory = std::make_unique<typename Panel::Memory>();
-    auto pair_memory = std::make_unique<typename Pair::Memory>();
     const int64_t n = c.n, lda = c.lda;
-    const bool few_blocks = below(2);
     Array<T> sums(UPPER ? size_t(n * n) : 0, from_real<T>(0));
     int64_t info = 0;
     unsigned arrived = 0;
-    for (int64_t j = 0, w; j < n && info == 0; j += w) {
-        const bool pair = PAIRS && n - j >= 2 * NB;
-        w = std::min<int64_t>(pair ? 2 * NB : NB, n - j);
-        const int64_t next = j + w;
+    for (int64_t j = 0; j < n && info == 0; j += NB) {
+        const int64_t w = std::min<int64_t>(NB, n - j), next = j + w;
         LargeDiagonal<T> d = {UPPER,
                               int(w),
                               &c.a[j + j * lda],
@@ -81,10 +37,26 @@ void factor(Case<T> &c)
                               j,
                               &arrived,
                               false};
-        if (pair)
-            step<Pair>(d, *pair_memory, few_blocks);
-        else
-            step<Panel>(d, *memory, few_blocks);
+        int64_t blocks = std::max<int64_t>((d.beside + Panel::ROWS - 1) / Panel::ROWS, 1);
+        for (int64_t b = 0; b < blocks; b++) {
+            memset((void *)memory.get(), 0xff, sizeof *memory);
+            host_warp::run(Panel::THREADS, [&](int thread) {
+                typename Panel::Memory &m = *memory;
+                if (d.n < NB)
+                    Panel::place_rows(m, d.n, thread);
+                Panel::meet_block();
+                Panel::fetch_all(m, d, b * Panel::ROWS, thread);
+                Panel::meet_block();
+                m.writes = b == blocks - 1;
+                Panel::factor(m, thread);
+                Panel::meet_block();
+                Panel::put_rows_back(m, d, b * Panel::ROWS, thread);
+                if (m.writes)
+                    Panel::put_block(m, d, thread);
+                if (thread == 0)
+                    Panel::put_info(m, d);
+            });
+        }
         auto v = [&](int64_t i, int64_t k) {
             return *element(UPPER, c.a.data(), lda, i, k);
         };
@@ -103,23 +75,21 @@ void test(int repeats)
 {
     Plain<T> *reference = netlib<T, Plain<T>>("potrf");
     Report report("large " + title<T>("potrf"));
-    const int orders[] = {1, 5, 33, 63, 64, 65, 100, 128, 129, 230};
+    const int orders[] = {1, 5, 33, 63, 64, 65, 100, 129, 161};
     for (int n : orders)
         for (int kind = 0; kind < KINDS; kind++)
-            for (int r = 0; r < (n < 128 ? 2 : 3) * repeats; r++) {
-                const bool upper = r % 3 == 1, pairs = r % 3 == 2;
+            for (int r = 0; r < 2 * repeats; r++) {
+                const bool upper = r % 2;
                 const char *uplo = upper ? "U" : "L";
                 Case<T> c(Kind(kind), n, n, 0);
                 c.a = definite<T>(c.kind, upper, n, c.lda);
                 c.a0 = c.a;
-                c.label += text(" uplo=%s pairs=%d", uplo, pairs);
+                c.label += text(" uplo=%s", uplo);
                 reference(uplo, &n, c.a0.data(), &c.lda, &c.info0, 1);
                 if (upper)
-                    factor<T, true, false>(c);
-                else if (pairs)
-                    factor<T, false, true>(c);
+                    factor<T, true>(c);
                 else
-                    factor<T, false, false>(c);
+                    factor<T, false>(c);
                 forget_beyond(c, upper);
                 c.judge(report);
             }
