@@ -146,11 +146,9 @@ template <class T>
 cudaError_t large_copy(int w, int64_t n, const T *from, T *b, int64_t ldb,
                        const int64_t *unless, cudaStream_t stream);
 
-/* A solve with the whole triangle, s.groups set here. An error of
- * cudaErrorCooperativeLaunchTooLarge means that nothing has been done, and that all
- * cards' way must be taken. */
+/* A solve with the whole triangle, s.groups set here. */
 template <class T>
-cudaError_t large_few(LargeFew<T> s, bool fused, const Card &card, cudaStream_t stream);
+cudaError_t large_few(LargeFew<T> s, bool fused, cudaStream_t stream);
 
 /* Of shared memory, which not every card has. */
 template <class T>

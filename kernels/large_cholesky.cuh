@@ -36,11 +36,11 @@ BL_HD T *element(bool upper, T *a, int64_t lda, int64_t i, int64_t k)
     return upper ? a + k + i * lda : a + i + k * lda;
 }
 
-/* x over a positive number, given its reciprocal correctly rounded: quick_quotient() with
- * the sign of a zero put right by its bit alone. */
+/* x over a positive number, given its reciprocal correctly rounded:
+ * quick_signed_quotient() with the sign of a zero put right by its bit alone. */
 BL_HD float quick_over(float x, float length, float inverse)
 {
-    return quick_quotient(x, length, inverse);
+    return quick_signed_quotient(x, length, inverse);
 }
 
 BL_HD double quick_over(double x, double length, double inverse)
@@ -52,7 +52,7 @@ BL_HD double quick_over(double x, double length, double inverse)
               high = (__double2hiint(q) & ~sign) | (__double2hiint(x) & sign);
     return __hiloint2double(high, __double2loint(q));
 #else
-    return quick_quotient(x, length, inverse);
+    return quick_signed_quotient(x, length, inverse);
 #endif
 }
 

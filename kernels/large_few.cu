@@ -1,7 +1,7 @@
 /* The large triangular solve with few right-hand sides: kernel and launch.
  *
- * Called by large.cu through large.h. Blocks wait for each other, so the launch is
- * cooperative: where not all can be there at once it fails, and nothing has been done.
+ * Called by large.cu through large.h. Blocks wait for each other; why that ends is in
+ * large_few.cuh.
  */
 #include "large_few.cuh"
 #include "large.h"
@@ -12,41 +12,32 @@ namespace bl
 namespace
 {
 
-/* Who does what, and what is in shared memory, is in large_few.cuh. Neighbouring blocks
- * have the same rows for other right-hand sides. */
+/* Who does what, and what is in shared memory, is in large_few.cuh. */
 template <class Few, class T>
 __global__ void __launch_bounds__(Few::THREADS, 1)
     solve_few(const __grid_constant__ LargeFew<T> s)
 {
     extern __shared__ __align__(16) char memory[];
+    typename Few::Memory &m = *(typename Few::Memory *)memory;
     if (s.unless && *s.unless)
         return;
-    Few::run(s, *(typename Few::Memory *)memory, int(threadIdx.x),
-             int(blockIdx.x) / s.groups, int(gridDim.x) / s.groups,
-             int(blockIdx.x) % s.groups);
+    if (threadIdx.x == 0)
+        m.number = atomicAdd(s.drawn, 1u) + 1; /* all bits are set before the first */
+    __syncthreads();
+    Few(s, m, int(threadIdx.x)).run();
 }
 
 template <class Few, class T>
-cudaError_t launch(LargeFew<T> s, const Card &card, cudaStream_t stream)
+cudaError_t launch(const LargeFew<T> &s, cudaStream_t stream)
 {
     constexpr int MEMORY = int(sizeof(typename Few::Memory));
-    const void *kernel = (const void *)solve_few<Few, T>;
-    int at_once = 0;
-    cudaError_t error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MEMORY);
-    if (error == cudaSuccess)
-        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&at_once, kernel,
-                                                              Few::THREADS, MEMORY);
+    const cudaError_t error = cudaFuncSetAttribute(
+        solve_few<Few, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, MEMORY);
     if (error != cudaSuccess)
         return error;
-    const int64_t rows = (s.n + Few::ROWS - 1) / Few::ROWS,
-                  most = int64_t(at_once) * card.processors / s.groups;
-    if (most == 0)
-        return cudaErrorCooperativeLaunchTooLarge;
-    void *parameters[] = {&s};
-    return cudaLaunchCooperativeKernel(
-        kernel, dim3(unsigned(rows < most ? rows : most) * unsigned(s.groups)),
-        dim3(Few::THREADS), parameters, MEMORY, stream);
+    const unsigned blocks = unsigned((s.n + Few::ROWS - 1) / Few::ROWS) * s.groups;
+    solve_few<Few, T><<<blocks, Few::THREADS, MEMORY, stream>>>(s);
+    return cudaGetLastError();
 }
 
 } // namespace
@@ -58,20 +49,20 @@ size_t large_few_memory()
 }
 
 template <class T>
-cudaError_t large_few(LargeFew<T> s, bool fused, const Card &card, cudaStream_t stream)
+cudaError_t large_few(LargeFew<T> s, bool fused, cudaStream_t stream)
 {
     constexpr int GROUP = LARGE_FEW_GROUP;
-    s.groups = large_few_sides(s.nrhs) / (s.nrhs > 1 ? GROUP : 1);
+    s.groups = unsigned(large_few_sides(s.nrhs) / (s.nrhs > 1 ? GROUP : 1));
     if (s.nrhs == 1)
-        return fused ? launch<FewSides<T, 1, true>>(s, card, stream)
-                     : launch<FewSides<T, 1, false>>(s, card, stream);
-    return fused ? launch<FewSides<T, GROUP, true>>(s, card, stream)
-                 : launch<FewSides<T, GROUP, false>>(s, card, stream);
+        return fused ? launch<FewSides<T, 1, true>>(s, stream)
+                     : launch<FewSides<T, 1, false>>(s, stream);
+    return fused ? launch<FewSides<T, GROUP, true>>(s, stream)
+                 : launch<FewSides<T, GROUP, false>>(s, stream);
 }
 
 #define BL_INSTANCE(T)                                                                   \
     template size_t large_few_memory<T>();                                               \
-    template cudaError_t large_few(LargeFew<T>, bool, const Card &, cudaStream_t);
+    template cudaError_t large_few(LargeFew<T>, bool, cudaStream_t);
 BL_INSTANCE(float)
 BL_INSTANCE(double)
 BL_INSTANCE(Complex<float>)

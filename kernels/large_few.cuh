@@ -4,15 +4,20 @@
  * fibers. Every element takes its products one by one in ascending order, as xTRSM has
  * it, so that netlib's bits come out; FUSED is for fast arithmetic.
  *
- * A thread block owns ROWS rows at a time, a warp a strip of 32 of them, a lane a row. A
+ * A thread block owns ROWS rows, a warp a strip of 32 of them, a lane a row. A
  * warp takes the products with the columns left of its strip as their solutions become
  * known and then solves with its triangle, a leaf of few columns at a time, for which all
  * lanes go through the same chain. What is solved is shown to the warps of the block in
  * shared memory, at named barriers, and to the other blocks in `shown`, where all bits
- * set mean that there is nothing yet: the number is its own flag. A block waits for
- * earlier rows only, but for those of other blocks, so all must be there at once. The
- * matrix comes through shared memory long before its products can be taken: what takes
- * time is the chain from row to row.
+ * set mean that there is nothing yet: the number is its own flag. The matrix comes
+ * through shared memory long before its products can be taken: what takes time is the
+ * chain from row to row.
+ *
+ * Why waiting ends, however few blocks are there at once and whatever else runs: a block
+ * draws a number when it begins, and by that gets its rows. It waits for rows of lower
+ * numbers only, whose blocks have begun before and keep their place until they end; the
+ * lowest number still at work waits for nobody. What is shown never looks like nothing:
+ * a NaN that has all bits set is shown as another one.
  */
 #ifndef BL_LARGE_FEW_CUH
 #define BL_LARGE_FEW_CUH
@@ -127,7 +132,7 @@ BL_HD void show(Complex<R> *p, Complex<R> x)
 
 /* A number on the diagonal, ready to be divided by. */
 template <class T>
-struct Divisor {
+struct Diagonal {
     T d;
     Real<T> inverse;
     bool steep;
@@ -172,26 +177,21 @@ BL_HD bool is_nothing(Complex<R> x)
 
 /* No zeros, but the parts of complex numbers: a quotient is not zero either. */
 template <class R>
-BL_HD R over_quickly(R x, const Divisor<R> &y, bool &fine)
+BL_HD R over_quickly(R x, const Diagonal<R> &y, bool &fine)
 {
     fine &= is_usual(x);
-#ifdef __CUDA_ARCH__
-    const R q = mul(x, y.inverse);
-    return fma(fma(-y.d, q, x), y.inverse, q);
-#else
-    return x / y.d;
-#endif
+    return quick_quotient(x, y.d, y.inverse);
 }
 
 template <class R>
 BL_HD R part_over(R x, R y, R inverse, bool &fine)
 {
     fine &= is_plain(x);
-    return quick_quotient(x, y, inverse);
+    return quick_signed_quotient(x, y, inverse);
 }
 
 template <class R>
-BL_HD Complex<R> over_quickly(Complex<R> x, const Divisor<Complex<R>> &y, bool &fine)
+BL_HD Complex<R> over_quickly(Complex<R> x, const Diagonal<Complex<R>> &y, bool &fine)
 {
     const R u = y.steep ? x.im : x.re, v = y.steep ? x.re : x.im, p = mul(u, y.d.re);
     const R den = y.d.im;
@@ -211,16 +211,17 @@ struct FewSides {
 
     /* Of a warp: chunks of its rows, on their way; its triangle, element (i, k) at k
      * PITCH + i; the diagonal; solutions of 32 columns that other blocks have shown. Of
-     * the block: the solutions of its rows. */
+     * the block: the solutions of its rows, and the number that it has drawn. */
     struct Warp {
         alignas(16) T chunks[STAGES][CHUNK * PITCH];
         T triangle[STRIP * PITCH];
-        Divisor<T> divisor[STRIP];
+        Diagonal<T> divisor[STRIP];
         T known[STRIP * SIDES];
     };
     struct Memory {
         Warp warp[STRIPS];
         T own[ROWS * SIDES];
+        unsigned number;
     };
 
     static BL_HD void meet_warp()
@@ -263,12 +264,14 @@ struct FewSides {
     T *const b, *const shown; /* the lane's row */
     T x[SIDES];               /* and what becomes of it */
 
-    BL_HD FewSides(const LargeFew<T> &job, Memory &memory, int thread, int64_t row,
-                   int group)
-        : s(job), m(memory), warp(thread / 32), lane(thread % 32), block_first(row),
-          first(row + thread / 32 * STRIP), first_side(group * SIDES),
-          b(job.b + (row + thread) * job.step),
-          shown(job.shown + group * SIDES * job.n + row + thread)
+    /* Neighbouring numbers have the same rows for other right-hand sides. */
+    BL_HD FewSides(const LargeFew<T> &job, Memory &memory, int thread)
+        : s(job), m(memory), warp(thread / 32), lane(thread % 32),
+          block_first(int64_t(memory.number / job.groups) * ROWS),
+          first(block_first + warp * STRIP),
+          first_side(int(memory.number % job.groups) * SIDES),
+          b(job.b + (block_first + thread) * job.step),
+          shown(job.shown + first_side * job.n + block_first + thread)
     {
     }
 
@@ -285,7 +288,7 @@ struct FewSides {
 
     /* CHUNK columns of the warp's rows from column k0 on, above the diagonal too; a fetch
      * takes neighbours in memory: turned, 32 / CHUNK rows of all columns, else a column.
-     * The last row serves for those that are not there. */
+     * The last row or column serves for those that are not there. */
     BL_HD void fetch_columns(int64_t k0, T *to) const
     {
         constexpr int FEW = 32 / CHUNK;
@@ -303,8 +306,8 @@ struct FewSides {
             BL_ROLLED
             for (int q = 0; q < CHUNK; q++)
                 fetch(at + q * (s.turned ? FEW : PITCH),
-                      from + least(i + q * down, rows - 1) * s.down +
-                          (s.turned ? 0 : q * step),
+                      s.a + (first + least(i + q * down, rows - 1)) * s.down +
+                          least(k0 + k + (s.turned ? 0 : q), s.n - 1) * s.across,
                       true);
         }
     }
@@ -330,7 +333,7 @@ struct FewSides {
         T *row = mine().triangle + lane;
         const bool there = first + lane < s.n;
         T d = there && !s.unit ? used(row[lane * PITCH]) : one<T>();
-        Divisor<T> &divisor = mine().divisor[lane];
+        Diagonal<T> &divisor = mine().divisor[lane];
         divisor.d = prepared(d, divisor.steep);
         divisor.inverse = inverse_for(divisor.d);
         const T inverse = FUSED ? div(one<T>(), d) : d;
@@ -387,7 +390,7 @@ struct FewSides {
     {
         BL_ROLLED
         for (int j = k; j < k + LEAF; j++) {
-            const Divisor<T> &d = mine().divisor[j];
+            const Diagonal<T> &d = mine().divisor[j];
             const T a = mine().triangle[j * PITCH + lane];
             BL_UNROLL
             for (int r = 0; r < SIDES; r++) {
@@ -406,7 +409,7 @@ struct FewSides {
     /* What a leaf needs of the triangle. */
     struct Leaf {
         T l[LEAF][LEAF];
-        Divisor<T> d[LEAF];
+        Diagonal<T> d[LEAF];
     };
 
     template <bool DIVIDES>
@@ -678,27 +681,11 @@ struct FewSides {
         publish(k);
     }
 
-    /* All threads of one of `blocks` blocks that share the work for a group. */
-    static BL_HD void run(const LargeFew<T> &s, Memory &m, int thread, int block,
-                          int blocks, int group)
+    /* All threads of the block. */
+    BL_HD void run()
     {
-        BL_ROLLED
-        for (int64_t row = int64_t(block) * ROWS; row < s.n;
-             row += int64_t(blocks) * ROWS) {
-            FewSides few(s, m, thread, row, group);
-            if (few.first < s.n)
-                few.solve();
-            meet_block();
-        }
-    }
-
-    static BL_HD void meet_block()
-    {
-#ifdef __CUDACC__
-        __syncthreads();
-#else
-        host_warp::meet_block();
-#endif
+        if (first < s.n)
+            solve();
     }
 };
 

@@ -12,7 +12,8 @@ namespace bl
 /* B := op(A)^-1 B for a triangle of order n. Counted in the order of the solve, element
  * (i, k), i >= k, of op(A) is at a + i * down + k * across, conjugated where `turned`,
  * and row i of B at b + i * step; `unit`: with ones on the diagonal. `shown` has n
- * elements for each of large_few_sides() columns, all bits of them set. */
+ * elements for each of large_few_sides() columns, `drawn` counts the blocks that have
+ * begun: before the solve all their bits are set. */
 template <class T>
 struct LargeFew {
     int64_t n;
@@ -23,8 +24,9 @@ struct LargeFew {
     int64_t step, ldb;
     int nrhs;
     T *shown;
+    unsigned *drawn;
     const int64_t *unless; /* nothing is done where that is not 0 */
-    int groups = 1;        /* of right-hand sides */
+    unsigned groups = 1;   /* of right-hand sides */
 };
 
 /* Right-hand sides that a block solves for, if there is more than one; of `nrhs`, those

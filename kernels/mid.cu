@@ -98,9 +98,23 @@ class Launcher
     cudaError_t error = cudaSuccess;
 };
 
+/* Whether strips are brought up to date in fast arithmetic. What fits the chip never is:
+ * there the pivots take the time. */
+bool is_fast(const struct bl_job *job, const Card &card)
+{
+    const auto &strip = blocked[job->precision]->fast_strip;
+    const int order = int(job->m < job->n ? job->m : job->n);
+    return job->arithmetic == BL_FAST && order >= strip.order &&
+           card.capability >= strip.capability && strip.bytes <= shared_limit(card);
+}
+
 void launch_blocked(const struct bl_job *job, MidArguments *g, Launcher &launcher)
 {
     const BlockedKernels *k = blocked[job->precision];
+    const bool scaled = job->routine == BL_GETRFSP;
+    const auto &to_right = scaled                        ? k->plain_strip
+                           : is_fast(job, launcher.card) ? k->fast_strip
+                                                         : k->strip;
     const int m = int(job->m), n = int(job->n);
     /* Of items one may be square where the largest sides are not. */
     const int order = m < n ? m : n;
@@ -110,17 +124,18 @@ void launch_blocked(const struct bl_job *job, MidArguments *g, Launcher &launche
         /* Of items another may be wider there. */
         const int width = job->items || order - first > WIDTH ? WIDTH : order - first;
         const MidKernel *chip =
-            on_chip(kernels[job->precision], m - first, width, launcher.card);
+            scaled ? nullptr
+                   : on_chip(kernels[job->precision], m - first, width, launcher.card);
         void *parameters[] = {g, &first, &g->moves};
-        int i = 0;
-        while (m - first > k->panel[i].rows)
-            i++;
+        const auto *panel = scaled ? k->scaled_panel : k->panel;
+        while (m - first > panel->rows)
+            panel++;
         if (chip)
             launcher.start(chip->kernel, job->batch, chip->threads,
                            chip->shared_bytes(m - first, width), parameters);
         else
-            launcher.start(k->panel[i].kernel, job->batch, k->panel[i].threads,
-                           k->panel_bytes, parameters);
+            launcher.start(panel->kernel, job->batch, panel->threads, k->panel_bytes,
+                           parameters);
         int strips = (n - first - 1) / WIDTH;
         if (order - first < WIDTH) /* a last, narrow panel */
             strips = (n - order + WIDTH - 1) / WIDTH;
@@ -128,8 +143,8 @@ void launch_blocked(const struct bl_job *job, MidArguments *g, Launcher &launche
             strips = (n - first + WIDTH - 1) / WIDTH;
         void *strip[] = {g, &first, &strips, &g->moves};
         if (strips > 0)
-            launcher.start(k->strip, job->batch * strips, k->strip_threads,
-                           k->strip_bytes, strip);
+            launcher.start(to_right.kernel, job->batch * strips, k->strip_threads,
+                           to_right.bytes, strip);
     }
     int panels = (order - 1) / WIDTH;
     void *arrange[] = {g, &panels};
@@ -141,13 +156,17 @@ void launch_blocked(const struct bl_job *job, MidArguments *g, Launcher &launche
 bool factors(const struct bl_job *job, const Card &card)
 {
     return on_chip(job, card) ||
-           (job->m > WIDTH && blocked[job->precision]->strip_bytes <= shared_limit(card));
+           (job->m > WIDTH && blocked[job->precision]->strip.bytes <= shared_limit(card));
 }
 
-/* Bytes of work space that factor() needs for `batch` matrices. */
+/* Bytes of work space that factor() needs for `batch` matrices: moves, then scales. */
 size_t moves_bytes(const struct bl_job *job, int64_t batch, const Card &card)
 {
-    return on_chip(job, card) ? 0 : batch * blocked[job->precision]->moves_bytes;
+    if (on_chip(job, card))
+        return 0;
+    if (job->routine == BL_GETRFSP)
+        return scales_at(batch) + batch * job->m * element[job->precision];
+    return batch * sizeof(Moves);
 }
 
 /* The factors of job->a. Only where a kernel keeps the matrix on the chip may `g` ask for
@@ -353,7 +372,6 @@ bool takes(const struct bl_job *job, const Card &card)
                            k->few_bytes[1](rows) <= shared_limit(card);
     switch (job->routine) {
     case BL_GETRFSP:
-        return on_chip(job, card);
     case BL_GETRF:
     case BL_GEDET:
         return factors(job, card);
@@ -374,9 +392,9 @@ size_t workspace(const struct bl_job *job, const Card &card)
 {
     switch (job->routine) {
     case BL_GETRF:
+    case BL_GETRFSP:
     case BL_GESV:
         return moves_bytes(job, job->batch, card);
-    case BL_GETRFSP:
     case BL_GETRS:
         return 0;
     default:

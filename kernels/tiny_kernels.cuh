@@ -8,7 +8,8 @@
 #define BL_TINY_KERNELS_CUH
 
 #include "tiny_det.cuh"
-#include "tiny_rows.cuh"
+#include "tiny_rows_inverse.cuh"
+#include "tiny_rows_solve.cuh"
 
 namespace bl
 {

@@ -1,9 +1,9 @@
 /* The large triangular solve with few right-hand sides on the host, bit for bit against
  * netlib, and its fast arithmetic by the residual.
  *
- * Thread blocks are the fibers of host_block.h, all of them at once; what they fetch
- * arrives when it is waited for, and not before. See host_kernels.cc for the expected
- * values and what "equal" is.
+ * Thread blocks are the fibers of host_block.h, some of them at once, down to one; what
+ * they fetch arrives when it is waited for, and not before, and must be in the matrix.
+ * See host_kernels.cc for the expected values and what "equal" is.
  */
 #include "host_block.h"
 #include "team.cuh"
@@ -19,12 +19,16 @@ struct Parcel {
 };
 std::vector<std::vector<Parcel>> parcels[host_warp::MOST];
 std::vector<Parcel> unsent[host_warp::MOST];
+const void *matrix_begin, *matrix_end;
+bool strayed; /* something else was read */
 
 template <class T>
 void fetch(T *to, const T *from, bool there)
 {
     Parcel p = {(char *)to, {}, sizeof(T)};
-    if (there)
+    const bool strays = from < matrix_begin || from + 1 > matrix_end;
+    strayed = strayed || strays;
+    if (there && !strays)
         memcpy(p.bytes, from, sizeof(T));
     unsent[host_warp::current].push_back(p);
 }
@@ -58,6 +62,15 @@ template <class T>
 using Trsm = void(const char *, const char *, const char *, const char *, int *, int *,
                   T *, T *, int *, T *, int *, size_t, size_t, size_t, size_t);
 
+/* What a solution that is not there yet looks like. */
+template <class T>
+T all_bits()
+{
+    T x;
+    memset((void *)&x, 0xff, sizeof x);
+    return x;
+}
+
 /* The triangle's kinds have small elements, so that solutions stay in range. */
 template <class T>
 void make_triangle(Case<T> &c, bool zeros)
@@ -77,6 +90,8 @@ void make_triangle(Case<T> &c, bool zeros)
         for (int i = 0; i < c.n; i++)
             if (i < c.n / 3 || !below(4))
                 c.b[i + size_t(j) * c.ldb] = from_real<T>(0);
+    if (c.kind != RANDOM && !below(6))
+        c.b[below(c.n)] = all_bits<T>();
 }
 
 template <class T, int SIDES, bool FUSED>
@@ -86,8 +101,8 @@ void solve(Case<T> &c, bool upper, char trans, bool unit, int blocks)
     const bool turned = trans != 'N', upwards = upper == !turned;
     const int64_t corner = upwards ? c.n - 1 : 0, sign = upwards ? -1 : 1;
     const int groups = (c.nrhs + SIDES - 1) / SIDES;
-    Array<T> shown(size_t(c.n) * groups * SIDES);
-    memset((void *)shown.data(), 0xff, shown.size() * sizeof(T));
+    std::vector<T> shown(size_t(c.n) * groups * SIDES, all_bits<T>());
+    unsigned drawn = 0, end = unsigned(groups * ((c.n + Few::ROWS - 1) / Few::ROWS));
     LargeFew<T> s = {};
     s.n = c.n;
     s.a = c.a.data() + corner * (c.lda + 1);
@@ -100,13 +115,32 @@ void solve(Case<T> &c, bool upper, char trans, bool unit, int blocks)
     s.ldb = c.ldb;
     s.nrhs = c.nrhs;
     s.shown = shown.data();
-    s.groups = groups;
+    s.groups = unsigned(groups);
+    matrix_begin = c.a.data();
+    matrix_end = c.a.data() + size_t(c.n - 1) * c.lda + c.n;
     static std::vector<typename Few::Memory> memory(host_warp::MOST / Few::THREADS);
-    for (int g = 0; g < groups; g++) {
-        memset((void *)memory.data(), 0xff, memory.size() * sizeof memory[0]);
-        host_warp::run_blocks(blocks, Few::THREADS, [&](int block, int thread) {
-            Few::run(s, memory[size_t(block)], thread, block, blocks, g);
-        });
+    strayed = false;
+    host_warp::run(
+        Few::THREADS,
+        [&](int i) {
+            const int block = i / Few::THREADS, thread = i % Few::THREADS;
+            typename Few::Memory &own = memory[size_t(block)];
+            for (;;) {
+                if (thread == 0) {
+                    memset((void *)&own, 0xff, sizeof own);
+                    own.number = drawn++;
+                }
+                host_warp::meet_block();
+                if (own.number >= end)
+                    return;
+                Few(s, own, thread).run();
+                host_warp::meet_block();
+            }
+        },
+        blocks);
+    if (strayed) {
+        c.label += ", read outside of the matrix";
+        c.info = 1;
     }
 }
 
@@ -154,8 +188,7 @@ void test_orders(Report &exact, Report &fast, int repeats)
                 const bool fused = kind == RANDOM && below(2);
                 if (!upper && trans != 'N' && !fused)
                     continue;
-                const int sides = SIDES == 1 ? 1 : 1 + below(6),
-                          blocks = 1 + below((n + 127) / 128);
+                const int sides = SIDES == 1 ? 1 : 1 + below(6), blocks = 1 + below(4);
                 Case<T> c(Kind(kind), n, n, sides);
                 make_triangle(c, below(4) == 0);
                 c.a0 = c.a;
@@ -165,7 +198,8 @@ void test_orders(Report &exact, Report &fast, int repeats)
                 if (fused) {
                     solve<T, SIDES, true>(c, upper, trans, unit, blocks);
                     const double found = residual(c, upper, trans, unit);
-                    fast.count(found < 2, c.label + text(": residual %.3g", found));
+                    fast.count(found < 2 && !c.info,
+                               c.label + text(": residual %.3g", found));
                     continue;
                 }
                 T alpha = one<T>();
