@@ -626,12 +626,15 @@ struct CholeskyPanel {
         for (int q = 0; q < LEAVES - 2; q++) {
             const int first = q * LEAF;
             meet_at(LEAF_DONE, 32 + HELPERS);
-            T y[2][LEAF];
+            T y[2][LEAF]; /* the leaf's triangle is still to be written */
             BL_UNROLL
-            for (int s = 0; s < 2; s++)
+            for (int s = 0; s < 2; s++) {
+                const int i = lane + 32 * s;
                 BL_UNROLL
-            for (int k = 0; k < LEAF; k++)
-                y[s][k] = m.block[(first + k) * PITCH + lane + 32 * s];
+                for (int k = 0; k < LEAF; k++)
+                    y[s][k] = i < first + LEAF ? from_real<T>(0)
+                                               : m.block[(first + k) * PITCH + i];
+            }
             BL_ROLLED
             for (int to = q + 2 + helper; to < LEAVES; to += HELPERS / 32) {
                 Update u;
