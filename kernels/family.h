@@ -7,9 +7,7 @@
 #ifndef BL_FAMILY_H
 #define BL_FAMILY_H
 
-#ifndef BL_HOST_CUDA /* test/host_cuda.h */
-#    include <cuda_runtime.h>
-#endif
+#include <cuda_runtime.h>
 #include "../src/engine.h"
 
 namespace bl

@@ -4,9 +4,7 @@
 #ifndef BL_MID_H
 #define BL_MID_H
 
-#ifndef BL_HOST_CUDA /* test/host_cuda.h */
-#    include <cuda_runtime.h>
-#endif
+#include <cuda_runtime.h>
 #include "../src/engine.h"
 
 namespace bl

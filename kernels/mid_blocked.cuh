@@ -349,7 +349,7 @@ constexpr BlockedKernels blocked()
     constexpr int MOST = sizeof(T) == 16 ? 2 : 3; /* blocks a multiprocessor */
     return {{{(const void *)lu_panel<T, 1, C, 128, 2 * MOST>, 128, 128},
              {(const void *)lu_panel<T, 1, C, 256, MOST>, 256, 256},
-             {(const void *)lu_panel<T, 1, C, 512, 1>, 512, 512},
+             {(const void *)lu_panel<T, 2, C, 256, 2>, 512, 256},
              {(const void *)lu_panel<T, 2, C, 512, 1>, 1024, 512}},
             {{(const void *)lu_panel<T, 1, C, 256, MOST, true>, 256, 256},
              {(const void *)lu_panel<T, 1, C, 512, 1, true>, 512, 512},

@@ -21,7 +21,7 @@ const InvertKernel inverting[] = {invert_kernel<6, 3, 4>(), invert_kernel<8, 4, 
 #define BL_TABLES(letter, T, C, ...)                                                     \
     const MidKernel mid_lu_##letter[] = {on_chip<T, 2, C, 2, 8>(), {}};                  \
     const MidKernel mid_scaled_##letter[] = {{}};                                        \
-    const BlockedKernels mid_blocked_##letter = blocked<T, 8>();                         \
+    const BlockedKernels mid_blocked_##letter = blocked<T, 8, SEPARATE, 0>();            \
     const SolveKernels mid_solve_##letter = solve_kernels<T>(__VA_ARGS__);
 BL_TABLES(s, float, 8)
 BL_TABLES(d, double, 8, inverting)
@@ -174,7 +174,7 @@ void know(const BlockedKernels &k, const SolveKernels &s)
 {
     for (const auto &panel : k.panel)
         host_cuda::know<MidArguments, int, Moves *>(panel.kernel);
-    host_cuda::know<MidArguments, int, int, const Moves *>(k.strip);
+    host_cuda::know<MidArguments, int, int, const Moves *>(k.strip.kernel);
     host_cuda::know<MidArguments, int>(k.arrange);
     for (const void *kernel : {s.many, s.inverse, s.few[0], s.few[1]})
         host_cuda::know<MidSolve>(kernel);

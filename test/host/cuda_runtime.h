@@ -13,6 +13,7 @@
 enum cudaError_t { cudaSuccess, cudaErrorInvalidConfiguration };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 using cudaStream_t = void *;
+using cudaEvent_t = void *;
 
 struct dim3 {
     unsigned x;
