@@ -3,14 +3,15 @@
  *     bench/large ENGINE [routines [precisions [sizes [exact|fast]]]]
  *
  * ENGINE is libbatchlapack_cuda.so; the others are comma-separated lists, "" for all
- * routines (getrf, potrf_L, potrf_U, getrs, getri, and potrs1, potrs and potri of _L and
- * _U) and precisions; sizes are numbers, FIRST-LAST:STEP, or ROWSxCOLUMNS for getrf.
+ * routines (getrf, potrf_L, potrf_U, getrs, getrs1, getrs16, getri, gesv1, gesv1000, and
+ * potrs1, potrs16, potrs, potri and posv1 of _L and _U) and precisions; sizes are
+ * numbers, FIRST-LAST:STEP, or ROWSxCOLUMNS for getrf.
  * The routine `line` must be asked for: getrf at these sizes against the line through the
  * times that getrf should at least have at the orders of `reach`, a fraction of
  * cuSOLVER's; the largest ratio comes last.
  * Jobs go straight to the engine; cuSOLVER's 64-bit routines run in the same process on
- * the same data. getrs has as many right-hand sides as unknowns, potrs1
- * one and potrs 1000; cuSOLVER's inverse is
+ * the same data. getrs has as many right-hand sides as unknowns, potrs 1000, others those
+ * of their names; cuSOLVER's inverse is
  * its getrs with the identity. A square getrf is also solved with, by cuSOLVER, and its
  * residual shown as LAPACK's tests do: || b - A x || / (n eps || A || || x ||), in the
  * maximum norm; above 30 the program fails. Prints a line a routine, precision and size:
@@ -262,13 +263,14 @@ static void measure_line(int precision, const std::vector<std::pair<int, int>> &
            where);
 }
 
-/* getri where `inverse`, else getrs with n right-hand sides; on factors. */
-static void measure_solve(int precision, bool inverse, int n,
+/* getri where `inverse`, else getrs; on factors. */
+static void measure_solve(int precision, bool inverse, int n, int sides,
                           enum bl_arithmetic arithmetic)
 {
-    const size_t bytes = (size_t)n * n * element[precision];
+    const size_t square = (size_t)n * n * element[precision],
+                 bytes = (size_t)n * sides * element[precision];
     const cudaDataType t = type_of[precision];
-    void *original = memory(bytes), *a = memory(bytes), *b = memory(bytes),
+    void *original = memory(square), *a = memory(bytes), *b = memory(bytes),
          *wide = memory(n * sizeof(int64_t)), *info = memory(sizeof(int64_t));
     fill_all(precision, original, (size_t)n * n, 0);
     size_t on_device = 0, on_host = 0;
@@ -288,29 +290,96 @@ static void measure_solve(int precision, bool inverse, int n,
     job.trans = inverse ? 0 : 'N';
     job.int_size = 8;
     job.m = job.n = n;
-    job.nrhs = inverse ? 0 : n;
+    job.nrhs = inverse ? 0 : sides;
     job.batch = 1;
     job.a = {inverse ? a : original, nullptr, n, 0};
     job.b = {inverse ? nullptr : a, nullptr, n, 0};
     job.ipiv = {wide, nullptr, 0, n};
     job.info = {info, nullptr, 0, 1};
     job.work = memory(engine->workspace(&job));
-    fill_all(precision, b, (size_t)n * n, n);
+    fill_all(precision, b, (size_t)n * sides, inverse ? n : 0);
     const double ours = timed(3, a, inverse ? original : b, bytes,
                               [&] { must(engine->run(&job, queue) == BL_OK, "engine"); });
     const double theirs = timed(3, a, b, bytes, [&] {
-        must(cusolverDnXgetrs(cusolver, parameters, CUBLAS_OP_N, n, n, t, original, n,
+        must(cusolverDnXgetrs(cusolver, parameters, CUBLAS_OP_N, n, sides, t, original, n,
                               (int64_t *)wide, t, a, n,
                               (int *)info) == CUSOLVER_STATUS_SUCCESS,
              "cuSOLVER");
     });
     const double operations =
-        (inverse ? 4.0 / 3 : 2) * n * n * n * (precision >= BL_C ? 4 : 1);
-    printf("%c%s %6s %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
-           "sdcz"[precision], inverse ? "getri  " : "getrs  ", size_name(n, n).c_str(),
-           ours, operations / ours / 1e9, theirs, theirs / ours);
+        (inverse ? 4.0 / 3 : 2) * n * n * sides * (precision >= BL_C ? 4 : 1);
+    const std::string name = inverse      ? "getri"
+                             : sides == n ? "getrs"
+                                          : "getrs" + std::to_string(sides);
+    printf("%c%-7s %6s %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
+           "sdcz"[precision], name.c_str(), size_name(n, n).c_str(), ours,
+           operations / ours / 1e9, theirs, theirs / ours);
     fflush(stdout);
     void *all[] = {original, a, b, wide, info, job.work, work};
+    for (void *p : all)
+        cudaFree(p);
+}
+
+/* gesv, or with `uplo` posv, against cuSOLVER's factorisation and solve. */
+static void measure_whole(int precision, const char *name, char uplo, int n, int sides,
+                          enum bl_arithmetic arithmetic)
+{
+    const size_t square = (size_t)n * n * element[precision];
+    const cudaDataType t = type_of[precision];
+    const cublasFillMode_t mode =
+        uplo == 'U' ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
+    void *original = memory(square), *a = memory(square),
+         *b = memory((size_t)n * sides * element[precision]),
+         *pivots = memory(n * sizeof(int64_t)), *info = memory(sizeof(int64_t));
+    fill_all(precision, original, (size_t)n * n, uplo ? n : 0);
+    fill_all(precision, b, (size_t)n * sides, 0);
+    struct bl_job job = {};
+    job.routine = uplo ? BL_POSV : BL_GESV;
+    job.precision = (enum bl_precision)precision;
+    job.arithmetic = arithmetic;
+    job.uplo = uplo;
+    job.int_size = 8;
+    job.m = job.n = n;
+    job.nrhs = sides;
+    job.batch = 1;
+    job.a = {a, nullptr, n, 0};
+    job.b = {b, nullptr, n, 0};
+    job.ipiv = {pivots, nullptr, 0, n};
+    job.info = {info, nullptr, 0, 1};
+    size_t on_device = 0, on_host = 0;
+    if (uplo)
+        cusolverDnXpotrf_bufferSize(cusolver, parameters, mode, n, t, a, n, t, &on_device,
+                                    &on_host);
+    else
+        cusolverDnXgetrf_bufferSize(cusolver, parameters, n, n, t, a, n, t, &on_device,
+                                    &on_host);
+    void *work = memory(on_device);
+    std::vector<char> host_work(on_host + 1);
+    job.work = memory(engine->workspace(&job));
+    const double ours = timed(3, a, original, square,
+                              [&] { must(engine->run(&job, queue) == BL_OK, "engine"); });
+    const double theirs = timed(3, a, original, square, [&] {
+        cusolverStatus_t first =
+            uplo ? cusolverDnXpotrf(cusolver, parameters, mode, n, t, a, n, t, work,
+                                    on_device, host_work.data(), on_host, (int *)info)
+                 : cusolverDnXgetrf(cusolver, parameters, n, n, t, a, n,
+                                    (int64_t *)pivots, t, work, on_device,
+                                    host_work.data(), on_host, (int *)info);
+        cusolverStatus_t second =
+            uplo ? cusolverDnXpotrs(cusolver, parameters, mode, n, sides, t, a, n, t, b,
+                                    n, (int *)info)
+                 : cusolverDnXgetrs(cusolver, parameters, CUBLAS_OP_N, n, sides, t, a, n,
+                                    (int64_t *)pivots, t, b, n, (int *)info);
+        must(first == CUSOLVER_STATUS_SUCCESS && second == CUSOLVER_STATUS_SUCCESS,
+             "cuSOLVER");
+    });
+    const double operations =
+        ((uplo ? 1.0 : 2.0) / 3 * n + 2.0 * sides) * n * n * (precision >= BL_C ? 4 : 1);
+    printf("%c%-8s%6d %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
+           "sdcz"[precision], name, n, ours, operations / ours / 1e9, theirs,
+           theirs / ours);
+    fflush(stdout);
+    void *all[] = {original, a, b, pivots, info, job.work, work};
     for (void *p : all)
         cudaFree(p);
 }
@@ -460,7 +529,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int sides;
-    } factored[] = {{"potrs1", 1}, {"potrs", 1000}, {"potri", 0}};
+    } factored[] = {{"potrs1", 1}, {"potrs16", 16}, {"potrs", 1000}, {"potri", 0}};
     for (const auto &row : factored)
         for (char uplo : {'L', 'U'})
             for (int p = 0; p < BL_PRECISIONS; p++)
@@ -469,14 +538,27 @@ int main(int argc, char **argv)
                         listed(precisions, std::string(1, "sdcz"[p])))
                         measure_factored(p, row.name, uplo, n, row.sides,
                                          fast ? BL_FAST : BL_EXACT);
-    for (const char *name : {"getrs", "getri"})
+    static const struct {
+        const char *name;
+        int sides; /* 0: as many as unknowns */
+        char uplo;
+    } solves[] = {{"getrs", 0, 0},     {"getrs1", 1, 0},   {"getrs16", 16, 0},
+                  {"getri", 0, 0},     {"gesv1", 1, 0},    {"gesv1000", 1000, 0},
+                  {"posv1_L", 1, 'L'}, {"posv1_U", 1, 'U'}};
+    for (const auto &row : solves)
         for (int p = 0; p < BL_PRECISIONS; p++)
-            for (auto [m, n] : sizes)
-                if (listed(routines, name) && m == n &&
-                    listed(precisions, std::string(1, "sdcz"[p])) &&
-                    (fast || strcmp(name, "getri")))
-                    measure_solve(p, !strcmp(name, "getri"), n,
+            for (auto [m, n] : sizes) {
+                const bool inverse = !strcmp(row.name, "getri");
+                if (!listed(routines, row.name) || m != n ||
+                    !listed(precisions, std::string(1, "sdcz"[p])) || (inverse && !fast))
+                    continue;
+                if (strstr(row.name, "sv"))
+                    measure_whole(p, row.name, row.uplo, n, row.sides,
                                   fast ? BL_FAST : BL_EXACT);
+                else
+                    measure_solve(p, inverse, n, row.sides ? row.sides : n,
+                                  fast ? BL_FAST : BL_EXACT);
+            }
     for (int p = 0; p < BL_PRECISIONS; p++)
         if (*routines && listed(routines, "line") &&
             listed(precisions, std::string(1, "sdcz"[p])))

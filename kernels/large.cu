@@ -38,7 +38,7 @@ const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
 
 /* How a job's work space is laid out; all matrices of a batch use the same in turn. */
 struct Layout {
-    size_t state, panel, sums, reversed, blocks, inverse, maps, blas, beside, all;
+    size_t state, panel, sums, reversed, blocks, inverse, maps, few, blas, beside, all;
 };
 
 bool has_lu(const struct bl_job *job)
@@ -99,6 +99,18 @@ bool is_deep(const struct bl_job *job)
     return is_fast(job) && sides_of(job) >= MANY_SIDES;
 }
 
+/* Right-hand sides up to which one kernel solves for all of them. */
+constexpr int64_t FEW_SIDES = 16;
+
+bool is_few(const struct bl_job *job, const Card &card)
+{
+    static const size_t needed[BL_PRECISIONS] = {
+        large_few_memory<float>(), large_few_memory<double>(),
+        large_few_memory<Complex<float>>(), large_few_memory<Complex<double>>()};
+    return has_solve(job) && !is_inverse(job) && job->nrhs <= FEW_SIDES &&
+           needed[job->precision] <= card.shared_bytes;
+}
+
 bool is_turned(const struct bl_job *job)
 {
     return job->routine == BL_GETRS && job->trans != 'N';
@@ -146,6 +158,14 @@ bool puts_off(const struct bl_job *job, const Card &card)
            (least(job->m, job->n) > 6144 || job->to > 0);
 }
 
+/* Whether all of a few right-hand sides' interchanges are done at once. */
+bool has_forth(const struct bl_job *job, const Card &card)
+{
+    return is_few(job, card) && !is_turned(job) &&
+           (job->routine == BL_GETRS || job->routine == BL_GESV) &&
+           size_t(job->n) * element[job->precision] <= card.shared_bytes;
+}
+
 /* The blocks in which an inverse's columns, or the rows of a transposed solution, take
  * their interchanges. */
 constexpr int64_t MAPS_WIDTH = 512;
@@ -156,6 +176,18 @@ struct State {
     int odd;
     unsigned arrived;
 };
+
+/* Of a triangle's solution, as far as it is known, and of the counter behind it: see
+ * large_few.h. */
+size_t shown_bytes(const struct bl_job *job)
+{
+    return size_t(job->n) * size_t(large_few_sides(job->nrhs)) * element[job->precision];
+}
+
+size_t few_bytes(const struct bl_job *job)
+{
+    return aligned(shown_bytes(job) + sizeof(unsigned));
+}
 
 Layout layout_of(const struct bl_job *job, const Card &card)
 {
@@ -178,12 +210,15 @@ Layout layout_of(const struct bl_job *job, const Card &card)
         at.maps += aligned(job->n * job->n * element[job->precision]);
     if (job->routine == BL_POTRI)
         at.maps += aligned((3 * job->n + 128) * 128 * element[job->precision]);
-    at.blas = at.maps;
+    at.few = at.maps;
     if (has_lu(job) && (puts_off(job, card) || has_parts(job, card)))
-        at.blas +=
+        at.few +=
             aligned(large_maps_bytes(job->m, least(job->m, job->n), outer_block(job)));
-    if (is_inverse(job) || is_turned(job))
-        at.blas += aligned(large_maps_bytes(job->n, job->n, MAPS_WIDTH));
+    if (is_inverse(job) || is_turned(job) || has_forth(job, card))
+        at.few += aligned(large_maps_bytes(job->n, job->n, MAPS_WIDTH));
+    at.blas = at.few;
+    if (is_few(job, card)) /* of two triangles */
+        at.blas += 2 * few_bytes(job);
     at.beside = at.blas + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
     at.all = at.beside + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
     return at;
@@ -219,6 +254,7 @@ struct Matrix {
     int64_t ldb, sides;
     T *reversed, *blocks, *inverse;
     int *maps;
+    char *few; /* of the next triangle with few right-hand sides; NULL: there are more */
     void *blas_work, *beside_work; /* on the job's stream, and beside it */
     cudaError_t error;
     bool chains = false;  /* launches may be chained, see large_launch.h */
@@ -633,6 +669,29 @@ void solve_by_inverse(Matrix<T> &x, int64_t j, int64_t w, int64_t sides)
     x.then(large_copy(int(w), sides, x.reversed, x.b + j, x.ldb, x.unless(), x.stream));
 }
 
+/* B := op(A)^-1 B, all in one kernel. */
+template <class T>
+void solve_few(Matrix<T> &x, bool upwards, Placing placing, bool unit)
+{
+    const int64_t corner = upwards ? x.n - 1 : 0, sign = upwards ? -1 : 1;
+    const bool turned = placing == TURNED;
+    const LargeFew<T> s = {x.n,
+                           x.at(corner, corner),
+                           sign * (turned ? x.lda : 1),
+                           sign * (turned ? 1 : x.lda),
+                           turned,
+                           unit,
+                           x.b + corner,
+                           sign,
+                           x.ldb,
+                           int(x.sides),
+                           (T *)x.few,
+                           (unsigned *)(x.few + shown_bytes(x.job)),
+                           x.unless()};
+    x.then(large_few(s, is_fast(x.job), x.stream));
+    x.few += few_bytes(x.job);
+}
+
 /* B := op(A)^-1 B for a triangle, `unit`: with ones on its diagonal. `growing`: B is the
  * identity and the triangle a lower one, so that the solution is lower triangular. */
 template <class T>
@@ -640,6 +699,10 @@ void solve_with_triangle(Matrix<T> &x, bool upper, Placing placing, bool unit,
                          bool growing = false)
 {
     const bool upwards = upper == (placing == PLAIN);
+    if (x.few) {
+        solve_few(x, upwards, placing, unit);
+        return;
+    }
     const int64_t block = LARGE_BLOCK<T>, outer = is_deep(x.job) ? 512 : block,
                   count = (x.n + outer - 1) / outer;
     const bool inverts = is_deep(x.job) && placing == PLAIN;
@@ -672,6 +735,8 @@ template <class T>
 void solve(Matrix<T> &x)
 {
     const bool upper = x.job->uplo == 'U';
+    if (x.few)
+        x.then(cudaMemsetAsync(x.few, 0xff, 2 * few_bytes(x.job), x.stream));
     const LargeMaps maps = {x.n, x.n, MAPS_WIDTH, x.ipiv, x.job->int_size, x.maps};
     if (is_inverse(x.job)) {
         x.then(large_begin_inverse(x.a, x.n, x.lda, x.b, &x.state->info, x.stream));
@@ -683,7 +748,10 @@ void solve(Matrix<T> &x)
         solve_with_triangle(x, false, TURNED, true);
         x.then(large_back(maps, x.b, x.ldb, x.sides, x.stream));
     } else if (x.job->routine == BL_GETRS || x.job->routine == BL_GESV) {
-        interchange_sides(x);
+        if (has_forth(x.job, x.card))
+            x.then(large_forth(maps, x.b, x.ldb, x.sides, x.unless(), x.stream));
+        else
+            interchange_sides(x);
         solve_with_triangle(x, false, PLAIN, true);
         solve_with_triangle(x, true, PLAIN, false);
     } else {
@@ -757,6 +825,7 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
                        (T *)(work + at.blocks),
                        (T *)(work + at.inverse),
                        (int *)(work + at.maps),
+                       is_few(job, card) ? work + at.few : nullptr,
                        work + at.blas,
                        work + at.beside,
                        cudaSuccess};

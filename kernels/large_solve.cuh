@@ -27,6 +27,17 @@ enum Skip { NEVER, IN_BLOCK, ALWAYS };
 template <class T, int W>
 using Columns = T[W / 32][STEP_HELD];
 
+/* act(i, c, x): element i of the warp's column c, for all that a lane has. */
+template <int W, class T, class Act>
+__device__ __forceinline__ void each_held(Columns<T, W> &x, const Act &act)
+{
+    BL_UNROLL
+    for (int q = 0; q < W / 32; q++)
+        BL_UNROLL
+    for (int c = 0; c < STEP_HELD; c++)
+        act(int(threadIdx.x) % 32 + 32 * q, c, x[q][c]);
+}
+
 /* Shared memory for what is on its way of the triangle. */
 template <class T, int W>
 using Chunks = T[STEP_STAGES][STEP_CHUNK * W];

@@ -122,6 +122,26 @@ struct Quick<double> {
     static constexpr double LEAST = 0x1p-400, MOST = 0x1p400;
 };
 
+/* Zero, or in the range of quick_signed_quotient(). On the device by the exponent:
+ * comparisons of numbers would take the arithmetic's time. */
+BL_HD bool is_plain(float x)
+{
+    const float size = fabsf(x);
+    return (x == 0) | ((size >= Quick<float>::LEAST) & (size <= Quick<float>::MOST));
+}
+
+BL_HD bool is_plain(double x)
+{
+#ifdef __CUDA_ARCH__
+    const unsigned high = unsigned(__double2hiint(x)) & 0x7fffffffu;
+    return (high - ((1023u - 400u) << 20) < (800u << 20)) |
+           ((high | unsigned(__double2loint(x))) == 0);
+#else
+    const double size = fabs(x);
+    return (x == 0) | ((size >= Quick<double>::LEAST) & (size <= Quick<double>::MOST));
+#endif
+}
+
 /* ---- divisors ---- */
 
 /* A divisor, and Smith's rule as far as it depends on nothing else: complex ones become

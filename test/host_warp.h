@@ -50,6 +50,7 @@ inline Barrier of_warp[MOST / SIZE];
 inline int threads; /* of a block of this run */
 inline jmp_buf scheduler;
 inline int current;
+inline bool gave_way; /* a lane did, see rest() */
 inline const std::function<void(int)> *body;
 /* What lanes show each other. Nobody writes to one board before all have read the other.
  */
@@ -89,6 +90,13 @@ inline void wait_while(const int &word, int seen)
     while (word == seen)
         pass();
     f.word = nullptr;
+}
+
+/* Others' turn: for what waits in a loop. */
+inline void rest()
+{
+    gave_way = true;
+    pass();
 }
 
 inline void arrive(Barrier &b, int expected, const char *where)
@@ -226,11 +234,12 @@ inline void run(int each, const std::function<void(int)> &f, int blocks = 1)
         }
         const int first = int(throw_dice()) % warps;
         bool ran = false;
+        gave_way = false;
         for (int i = 0; i < warps && !ran; i++) {
             const int warp = (first + i) % warps;
             while (warp != asleep && run_warp(warp, left)) {
                 ran = true;
-                if (!stays)
+                if (!stays || gave_way)
                     break;
             }
         }
