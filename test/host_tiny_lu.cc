@@ -11,6 +11,8 @@
 #include <complex>
 #include "tiny_rows_inverse.cuh"
 #include "tiny_rows_solve.cuh"
+#include "tiny_sheet_inverse.cuh"
+#include "tiny_sheet_solve.cuh"
 #include "host_cases.h"
 
 namespace
@@ -26,7 +28,7 @@ using Solve = void(int *, int *, T *, int *, int *, T *, int *, int *);
 template <class T>
 using Invert = void(int *, T *, int *, int *, T *, int *, int *);
 
-/* The residual of X, -1 where it is not finite. */
+/* The residual of X, -1 where it or X is not finite. */
 template <class T>
 double residual(const Array<T> &a, int lda, const Array<T> &x, int ldx, int n)
 {
@@ -38,9 +40,10 @@ double residual(const Array<T> &a, int lda, const Array<T> &x, int ldx, int n)
         for (int i = 0; i < n; i++)
             if (!std::isfinite(std::abs(element(x, ldx, i, j))))
                 return -1;
-    return inverse_residual<T>(
+    const double r = inverse_residual<T>(
         n, [&](int i, int j) { return element(a, lda, i, j); },
         [&](int i, int j) { return element(x, ldx, i, j); });
+    return std::isfinite(r) ? r : -1; /* zeros can be the inverse of infinities */
 }
 
 /* Whether the inverse in c.b is as good as netlib's, which comes to c.a0. */
@@ -67,7 +70,7 @@ void judge_inverse(Report &report, Case<T> &c)
             for (int w = 0; w < width<T>; w++) {
                 Real<T> x = parts(&c.b[i + size_t(j) * c.ldb])[w];
                 Real<T> y = parts(&c.a0[i + size_t(j) * c.lda])[w];
-                if (c.info0 != 0 || !std::isfinite(x) || !std::isfinite(y))
+                if (c.info0 != 0 || theirs < 0 || !std::isfinite(x) || !std::isfinite(y))
                     good = good && same(x, y, c.kind == MINUS_ZERO);
             }
     report.count(good, c.label + text(": residual %g, netlib's %g, INFO %d, %d", ours,
@@ -178,6 +181,19 @@ void test_rows(int launches)
     test_kernel<T>(geinv, GEINV, tiny_rows_geinv<T, N, L, 1>, N, 32 / L, launches);
 }
 
+template <class T, int N, int L, bool GROUPED>
+void test_sheet(int launches)
+{
+    Report getrf(title<T>("getrf") + text(", N = %d in a sheet, %d lanes", N, L));
+    test_kernel<T>(getrf, GETRF, tiny_sheet_factor<T, N, L, 1, GROUPED>, N, 32 / L,
+                   launches);
+    Report gesv(title<T>("gesv") + text(", N = %d in a sheet, %d lanes", N, L));
+    test_kernel<T>(gesv, GESV, tiny_sheet_gesv<T, N, L, 1, GROUPED>, N, 32 / L, launches);
+    Report geinv(title<T>("geinv") + text(", N = %d in a sheet, %d lanes", N, L));
+    test_kernel<T>(geinv, GEINV, tiny_sheet_geinv<T, N, L, 1, GROUPED>, N, 32 / L,
+                   launches);
+}
+
 template <class T, int N>
 void test_row(int launches)
 {
@@ -193,6 +209,11 @@ void test_row(int launches)
 template <class T>
 void test_all(int launches)
 {
+    test_sheet<T, 20, 8, false>(launches);
+    test_sheet<T, 24, 8, true>(launches);
+    test_sheet<T, 28, 8, true>(launches);
+    test_sheet<T, 32, 8, false>(launches);
+    test_sheet<T, 24, 16, true>(launches);
     test_row<T, 8>(launches);
     test_row<T, 16>(launches);
     test_row<T, 24>(launches);
