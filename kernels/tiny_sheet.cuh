@@ -385,7 +385,8 @@ __device__ __forceinline__ int eliminate_sheet(const Group<L> &group, int m, int
         with_slots<sheet.SLOTS, L>(most_rows - begin, [&](auto slots) {
             do_panel<slots.COUNT>(group, begin, m, min(m, n), steps, info, label, sheet);
         });
-        exchange_rows(group, begin, label, sheet);
+        if (most_rows > begin + 1)
+            exchange_rows(group, begin, label, sheet);
         if (most_rows > begin + PANEL)
             with_slots<sheet.SLOTS, L>(most_rows - begin - PANEL, [&](auto slots) {
                 update_rows<slots.COUNT>(group, begin, m, most_columns, sheet);
