@@ -13,7 +13,7 @@
 #include "kernel.cuh"
 #include "mid.h"
 #include "mid_access.cuh"
-#include "mid_divisor.cuh"
+#include "tiny.cuh"
 #include "mid_moves.cuh"
 #include "mid_pivot.cuh"
 #include "mid_rest.cuh"

@@ -6,7 +6,7 @@
 #ifndef BL_MID_PANEL_CUH
 #define BL_MID_PANEL_CUH
 
-#include "mid_divisor.cuh"
+#include "tiny.cuh"
 #include "mid_shared.cuh"
 
 namespace bl
