@@ -9,35 +9,10 @@
 
 #include "tiny.cuh"
 #include "mid_rest.cuh"
+#include "mid_shared.cuh"
 
 namespace bl
 {
-
-/* ---- memory: a complex number in one access where its address allows ---- */
-
-template <class T>
-__device__ __forceinline__ T load(const T *p, bool whole)
-{
-    return whole ? fetch(p) : *p;
-}
-
-template <class T>
-__device__ __forceinline__ void store(T *p, T x, bool whole)
-{
-    if (whole)
-        put(p, x);
-    else
-        *p = x;
-}
-
-/* ---- */
-
-/* Where panel q begins in the packed L of a matrix of m rows. */
-template <int C>
-__host__ __device__ __forceinline__ int packed(int m, int q)
-{
-    return C * (q * m - C * (q * (q - 1) / 2));
-}
 
 /* L y = P b while L is being made: y(k) to `out` in the lane that has row k's pivot, by
  * rows as in a panel. column[k] tells that pivot[k] and column k of `packed_l` are there,
