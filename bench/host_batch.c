@@ -5,7 +5,9 @@
  *
  * dgetrf, dgesv with one right-hand side and dpotrf, strided, in pageable memory: seconds
  * in mode gpu and in mode cpu (the program's LAPACK on all cores), each the better of
- * three, and the model's two in brackets. Then LAPACK calls of shapes far from square.
+ * three, and the model's two in brackets. Then LAPACK calls of shapes far from square:
+ * tall, wide, many right-hand sides, and one. Where the model would take the slower side
+ * it says so, and at the end how often and what that costs at the most.
  * Linked with libshim for the model; BATCHLAPACK_ENGINE says which engine.
  */
 #include <math.h>
@@ -64,6 +66,21 @@ static double seconds(enum bl_row row, int64_t n, int64_t batch, int mode)
         best = s < best ? s : best;
     }
     return best;
+}
+
+/* ---- does the model say which side is ahead? ---- */
+
+static int weighed, wrong;
+static double worst_choice = 1; /* times the better side's seconds */
+
+static const char *judge(const struct bl_cost *model, double gpu, double cpu)
+{
+    bool right = (gpu < cpu) == (model->gpu < model->cpu);
+    weighed++;
+    wrong += !right;
+    if (!right)
+        worst_choice = fmax(worst_choice, fmax(gpu / cpu, cpu / gpu));
+    return right ? "" : "  wrong side";
 }
 
 /* ---- the model's terms ---- */
@@ -203,9 +220,7 @@ static void single(enum bl_row row, int64_t m, int64_t n, int64_t nrhs, bool ref
     }
     printf("%-6s m %7lld n %5lld nrhs %7lld  gpu %10.4f (%9.4f)  cpu %10.4f (%9.4f)%s\n",
            bl_row(c.id)->name, (long long)m, (long long)n, (long long)nrhs, seconds_of[0],
-           cost.gpu, seconds_of[1], cost.cpu,
-           (seconds_of[0] < seconds_of[1]) == (cost.gpu < cost.cpu) ? ""
-                                                                    : "  wrong side");
+           cost.gpu, seconds_of[1], cost.cpu, judge(&cost, seconds_of[0], seconds_of[1]));
     fflush(stdout);
 }
 
@@ -253,13 +268,18 @@ int main(int argc, char **argv)
             struct bl_cost cost = bl_cost(&c);
             double gpu = seconds(rows[r], n, batch, BATCHLAPACK_MODE_GPU);
             double cpu = seconds(rows[r], n, batch, BATCHLAPACK_MODE_CPU);
-            printf("%-22s %5lld %9lld %12.3f %10.4f (%9.4f) %10.4f (%9.4f)\n",
+            printf("%-22s %5lld %9lld %12.3f %10.4f (%9.4f) %10.4f (%9.4f)%s\n",
                    bl_rows[rows[r]].name, (long long)n, (long long)batch,
-                   gpu / (double)batch * 1e6, gpu, cost.gpu, cpu, cost.cpu);
+                   gpu / (double)batch * 1e6, gpu, cost.gpu, cpu, cost.cpu,
+                   judge(&cost, gpu, cpu));
             fflush(stdout);
             keep(&c, gpu, cpu);
         }
     print_rows(reference);
     other_shapes(bytes, reference);
+    printf(
+        "The model has %d of %d on the wrong side; the worst of these takes %.2f times "
+        "the better side's time.\n",
+        wrong, weighed, worst_choice);
     return 0;
 }

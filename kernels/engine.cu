@@ -458,15 +458,18 @@ int bucket(const struct bl_job *, int64_t m, int64_t n)
     const int64_t order = m > n ? m : n;
     if (order <= 32)
         return tiny_class(order);
-    int b = 8;
-    while (b < BL_BUCKETS - 1 && (int64_t(64) << (b - 8)) < order)
-        b++;
-    return b;
+    return tiny_class(32) + 1 + shape_class(m, n);
 }
 
 size_t workspace(const struct bl_job *job)
 {
     return family_of(job)->workspace(job, device.card);
+}
+
+int64_t part(const struct bl_job *job, int64_t from)
+{
+    const Family *family = family_of(job);
+    return family->part ? family->part(job, device.card, from) : job->n;
 }
 
 enum bl_status run(const struct bl_job *job, void *queue)
@@ -508,6 +511,7 @@ extern "C" __attribute__((visibility("default"))) const struct bl_engine bl_engi
     bl::release,
     bl::put,
     bl::bucket,
+    bl::part,
     bl::run,
     bl::wait_for,
     bl::memory_kind,

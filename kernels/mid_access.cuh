@@ -53,6 +53,11 @@ __device__ __forceinline__ void write_row(bool yes, T *row, const T (&u)[C],
                                           int first = 0)
 {
     constexpr int V = PER_VECTOR<T>;
+#ifdef BL_HOST_CUDA /* test/host_cuda.h */
+    for (int j = 0; j < C; j += V)
+        if (j + V > first && yes)
+            memcpy(row + j, &u[j], 16);
+#else
     const unsigned address = unsigned(__cvta_generic_to_shared(row));
     BL_UNROLL
     for (int j = 0; j < C; j += V)
@@ -67,6 +72,7 @@ __device__ __forceinline__ void write_row(bool yes, T *row, const T (&u)[C],
                 "r"(v.w)
                 : "memory");
         }
+#endif
 }
 
 /* To shared memory, where `yes`; a predicate, not a branch. */

@@ -112,9 +112,10 @@ __device__ __noinline__ void solve_upper(const int *step, const T *A, int64_t ld
                 if (k < 0)
                     continue;
                 const T q = divisor(x[own]);
-                x[own] = lane == k && !is_zero(x[own]) ? q : x[own];
+                /* Netlib asks before it divides. */
+                const bool zero = __ballot_sync(~0u, is_zero(x[own])) >> k & 1;
+                x[own] = lane == k && !zero ? q : x[own];
                 const T y = from_lane(x[own], k);
-                const bool zero = is_zero(y);
                 BL_UNROLL
                 for (int i = 0; i <= own; i++) {
                     const T less = sub(x[i], mul(y, u[e][i]));

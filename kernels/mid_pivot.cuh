@@ -41,7 +41,7 @@ __device__ __forceinline__ constexpr unsigned infinity_key()
 
 __device__ __forceinline__ unsigned largest_of_warp(unsigned x)
 {
-#if __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800 || defined BL_HOST_CUDA /* test/host_cuda.h */
     return __reduce_max_sync(ALL_LANES, x);
 #else
     for (int step = 16; step > 0; step /= 2)
@@ -53,6 +53,12 @@ __device__ __forceinline__ unsigned largest_of_warp(unsigned x)
 /* ---- when reciprocals are used ---- */
 
 /* Keeps the compiler from putting one off until the other is there. */
+#ifdef BL_HOST_CUDA
+template <class R>
+void together(unsigned &, R &)
+{
+}
+#else
 __device__ __forceinline__ void together(unsigned &x, float &y)
 {
     asm volatile("" : "+r"(x), "+f"(y));
@@ -61,6 +67,7 @@ __device__ __forceinline__ void together(unsigned &x, double &y)
 {
     asm volatile("" : "+r"(x), "+d"(y));
 }
+#endif
 template <class R>
 __device__ __forceinline__ void together(unsigned &x, Complex<R> &y)
 {

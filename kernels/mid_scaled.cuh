@@ -1,13 +1,12 @@
-/* What GETRFSP on the chip needs beside the factorisation: the scales of the rows, and
- * the steps that are left where a NaN or Inf has come up.
+/* The scales of the rows for GETRFSP on the chip.
  *
  * Called by lu_on_chip of mid_lu.cuh, by all threads of a block.
  */
 #ifndef BL_MID_SCALED_CUH
 #define BL_MID_SCALED_CUH
 
+#include "mid_scaled_rest.cuh"
 #include "mid_shared.cuh"
-#include "plain.cuh"
 
 namespace bl
 {
@@ -58,32 +57,6 @@ __device__ __noinline__ void find_scales(Shared &s, const T *A, int64_t lda, int
     for (int i = thread; i < Shared::ROWS; i += blockDim.x)
         s.scale[i] = div(R(1), s.scale[i]);
     __syncthreads();
-}
-
-/* The rest of GETRFSP from step `done` on, where a NaN or Inf has come up; scales by
- * positions. */
-template <class T>
-BL_CALL int64_t plain_rest(Team &team, int m, int n, T *a, int64_t lda,
-                           const Pivots &pivots, Real<T> *scale, int done, int64_t info)
-{
-    for (int k = done; k < m && k < n; k++) {
-        T *const column = a + k + k * lda;
-        if (plain_column(team, m - k, column, pivots.from(k), scale + k) && info == 0)
-            info = k + 1;
-        const int64_t p = pivots.from(k).get(0) + k;
-        for (int j = int(team.rank()); j < n; j += int(team.size()))
-            if (j != k && p != k) {
-                T *const c = a + j * lda, x = c[k];
-                c[k] = c[p];
-                c[p] = x;
-            }
-        team.sync();
-        for (int j = k + 1; j < n; j++)
-            for (int i = k + 1 + int(team.rank()); i < m; i += int(team.size()))
-                a[i + j * lda] = sub(a[i + j * lda], mul(column[i - k], a[k + j * lda]));
-        team.sync();
-    }
-    return info;
 }
 
 } // namespace bl

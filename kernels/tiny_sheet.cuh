@@ -437,7 +437,8 @@ __device__ __forceinline__ void store_rows(T *rows, int row, int m, int n, T *to
         TinyUnit<T> x[SLOTS];
         BL_UNROLL
         for (int s = 0; s < SLOTS; s++)
-            x[s] = *(TinyUnit<T> *)(rows + STEP * s * PITCH + j);
+            if (row + STEP * s < m) /* else perhaps beyond shared memory */
+                x[s] = *(TinyUnit<T> *)(rows + STEP * s * PITCH + j);
         BL_UNROLL
         for (int t = 0; t < UNIT; t++) {
             BL_UNROLL
@@ -529,7 +530,7 @@ __device__ __forceinline__ bool sheet_finite(const Group<L> &group, int m, int n
         if (i < m)
             finite.add(sheet.row(i)[n - 1], 0);
         if (i >= m && i < n) /* wide */
-            finite.add(sheet.row(m - 1)[i], 1);
+            finite.add(sheet.row(m - 1)[i - 1], 1);
     }
     return bool(finite);
 }

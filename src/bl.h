@@ -220,6 +220,10 @@ enum bl_reason {
 /* The engine, started when `saving` lifts the process's sum over the start-up cost (or at
  * once when forced); NULL and *why when this call is to be forwarded. */
 const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason *why);
+/* The same in two steps. The first takes no lock and makes no system call; only where it
+ * says so is the second worth a guard. */
+bool bl_engine_due(double saving, bool forced, enum bl_reason *why);
+const struct bl_engine *bl_engine_start(enum bl_reason *why);
 enum bl_reason bl_engine_failed(enum bl_status status); /* counts; may switch off */
 /* As bl_engine_for, but only where a CUDA driver is in the process already: without one
  * no pointer is a device pointer. *possible: one may be, even if there is no engine (any

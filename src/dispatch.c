@@ -103,12 +103,12 @@ static enum bl_reason offload(const struct bl_call *c, struct bl_traffic *traffi
     bool weighed = mode == BATCHLAPACK_MODE_AUTO && c->legal && !c->query && !c->empty;
     double saving = weighed ? bl_saving(c) : 0;
     enum bl_reason where;
-    if (!bl_worthwhile(c, mode, saving, &where))
+    if (!bl_worthwhile(c, mode, saving, &where) ||
+        !bl_engine_due(saving, mode == BATCHLAPACK_MODE_GPU, &where))
         return where;
     struct bl_guard guard;
     bl_guard_enter(&guard);
-    const struct bl_engine *engine =
-        bl_engine_for(saving, mode == BATCHLAPACK_MODE_GPU, &where);
+    const struct bl_engine *engine = bl_engine_start(&where);
     if (engine)
         where = run_on(engine, c, traffic);
     bl_guard_leave(&guard);

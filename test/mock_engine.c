@@ -303,6 +303,7 @@ struct task {
     enum action action;
     void *to; /* FREE: what to free */
     const void *from;
+    bool in;   /* a copy to the device */
     void *own; /* put()'s copy of its source, or NULL */
     size_t bytes;
     struct bl_job job;
@@ -312,6 +313,7 @@ struct queue {
     struct task *first, **last;
 };
 static uint64_t under_way; /* runs that are recorded and not performed */
+static uint64_t copies_in; /* the same of copies to the device */
 static struct queue null_queue = {NULL, &null_queue.first};
 
 static struct queue *queue_of(void *queue)
@@ -331,6 +333,7 @@ static void record(void *queue, const struct task *task)
     *q->last = t;
     q->last = &t->next;
     under_way += t->action == RUN;
+    copies_in += t->in;
     if (under_way > counts.most_under_way)
         counts.most_under_way = under_way;
     pthread_mutex_unlock(&lock);
@@ -345,8 +348,10 @@ static void drain(void *queue, bool perform)
     struct task *t = q->first, *next;
     q->first = NULL;
     q->last = &q->first;
-    for (const struct task *r = t; r; r = r->next)
+    for (const struct task *r = t; r; r = r->next) {
         under_way -= r->action == RUN;
+        copies_in -= r->in;
+    }
     pthread_mutex_unlock(&lock);
     for (; t; t = next) {
         next = t->next;
@@ -395,7 +400,9 @@ static enum bl_status copy(void *queue, enum mock_step s, void *to, const void *
 {
     enum bl_status status = step(s);
     if (status == BL_OK)
-        record(queue, &(struct task){.to = to, .from = from, .bytes = bytes});
+        record(queue,
+               &(struct task){
+                   .to = to, .from = from, .bytes = bytes, .in = s == MOCK_COPY_IN});
     return status;
 }
 
@@ -417,7 +424,8 @@ static enum bl_status copy_columns(void *queue, enum mock_step s, char *to,
     for (size_t i = 0; i < count && status == BL_OK; i++)
         record(queue, &(struct task){.to = to + i * to_pitch,
                                      .from = from + i * from_pitch,
-                                     .bytes = bytes});
+                                     .bytes = bytes,
+                                     .in = s == MOCK_COPY_IN});
     return status;
 }
 
@@ -487,13 +495,48 @@ static int bucket(const struct bl_job *job, int64_t m, int64_t n)
     return b;
 }
 
+static int64_t part(const struct bl_job *job, int64_t from)
+{
+    bool lu = job->routine == BL_GETRF || job->routine == BL_GESV;
+    bool cholesky = job->routine == BL_POTRF || job->routine == BL_POSV;
+    pthread_mutex_lock(&lock);
+    int64_t columns = order.part;
+    pthread_mutex_unlock(&lock);
+    bool takes = columns && job->batch == 1 && (lu || (cholesky && job->uplo == 'L'));
+    return takes ? bl_min(job->n, from + columns) : job->n;
+}
+
+/* What stands for the work on some columns of A: all their bits are turned, so that
+ * nothing may be copied there before they are turned back. */
+static void turn_columns(const struct bl_job *job, int64_t from, int64_t to)
+{
+    size_t element = bl_element(job->precision);
+    size_t first = (size_t)(from * job->a.ld) * element,
+           end = (size_t)(to * job->a.ld) * element;
+    for (char *c = (char *)job->a.p + first; c < (char *)job->a.p + end; c++)
+        *c = (char)~*c;
+}
+
 static enum bl_status run(const struct bl_job *job, void *queue)
 {
     enum bl_status status = step(MOCK_RUN);
     if (status != BL_OK)
         return status;
     pthread_mutex_lock(&lock);
+    if (job->to && job->to < job->n) {
+        counts.parts++;
+        pthread_mutex_unlock(&lock);
+        turn_columns(job, job->from, job->to); /* now: they must be there */
+        return BL_OK;
+    }
     counts.problems += (uint64_t)job->batch;
+    if (job->to) {
+        bool there = copies_in == 0; /* all else, too; tests of parts use one thread */
+        pthread_mutex_unlock(&lock);
+        turn_columns(job, 0, job->from);
+        solve(job, 0);
+        return there ? BL_OK : BL_FAULT;
+    }
     bool skip = order.lose_launch;
     int again = job->redo ? order.hand_back : 0;
     pthread_mutex_unlock(&lock);
@@ -540,6 +583,7 @@ BL_EXPORT const struct bl_engine bl_engine = {
     .release = release,
     .put = put,
     .bucket = bucket,
+    .part = part,
     .run = run,
     .wait = wait_queue,
     .memory_kind = memory_kind,

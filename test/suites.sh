@@ -97,10 +97,13 @@ assert "site-packages" not in numpy.__file__, "no numpy of the system"' 2>&1) ||
     suite numpy-debian 200000 numpy_tests
 }
 numpy-wheel() {
+    wheel_suite numpy-wheel 200000 numpy_tests
+}
+wheel_suite() { # as suite
     if unpack_wheels; then
-        PYTHONPATH=$cache/wheels/unpacked suite numpy-wheel 200000 numpy_tests
+        PYTHONPATH=$cache/wheels/unpacked suite "$@"
     else
-        echo "skip numpy-wheel - $(tail -n 1 fetch.log)"
+        echo "skip $1 - $(tail -n 1 fetch.log)"
     fi
 }
 # numpy, SciPy and what runs their tests, from PyPI. False, with the reason in fetch.log,
@@ -127,11 +130,7 @@ scipy_tests() {
     python_tests scipy.linalg.tests.test_{basic,decomp_cholesky,decomp_lu,lapack}
 }
 scipy-wheel() {
-    if unpack_wheels; then
-        PYTHONPATH=$cache/wheels/unpacked suite scipy-wheel 4000 scipy_tests
-    else
-        echo "skip scipy-wheel - $(tail -n 1 fetch.log)"
-    fi
+    wheel_suite scipy-wheel 4000 scipy_tests
 }
 
 # ---- R ---------------------------------------------------------------------------------

@@ -1,0 +1,31 @@
+/* Work on one large matrix while its columns are still on their way (parts.c). */
+#ifndef PARTS_H
+#define PARTS_H
+
+#include <pthread.h>
+
+#include "bl.h"
+
+struct bl_parts {
+    const struct bl_engine *e;
+    struct bl_job job; /* on the device */
+    void *queue;       /* nobody else's until bl_parts_end() */
+    bool apart;        /* a thread of its own does it, else bl_parts_end() */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    int64_t there; /* columns that are on the device; under the lock, like `given_up` */
+    bool given_up;
+    enum bl_status status;
+};
+
+/* Can the engine take the job in parts? */
+bool bl_parts_wanted(const struct bl_engine *e, const struct bl_job *job);
+void bl_parts_begin(struct bl_parts *p, const struct bl_engine *e,
+                    const struct bl_job *job, void *queue);
+/* So many columns, from the first, are on the device; all of them: so is all else. */
+void bl_parts_there(struct bl_parts *p, int64_t columns);
+/* Wait until all that is there has been enqueued, and all of it unless `given_up`. */
+enum bl_status bl_parts_end(struct bl_parts *p, bool given_up);
+
+#endif
