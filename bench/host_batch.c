@@ -143,8 +143,8 @@ static void gpu_terms(double *link, double *column)
     *column = median(values, count);
 }
 
-/* threads * seconds = CPU_CALL * batch + operations / CPU_RATE, with the least sum of
- * squares of relative errors. */
+/* threads * seconds = (CPU_CALL + threads * CPU_LOCK) * batch + operations / CPU_RATE,
+ * with the least sum of squares of relative errors; `each` is the first bracket. */
 static void cpu_terms(double *each, double *rate)
 {
     double xx = 0, xy = 0, yy = 0, x1 = 0, y1 = 0, threads = bl_workers_count();
@@ -176,9 +176,12 @@ static void print_rows(bool reference)
         worst_gpu = fmax(worst_gpu, fmax(gpu / s->gpu, s->gpu / gpu));
         worst_cpu = fmax(worst_cpu, fmax(cpu / s->cpu, s->cpu / cpu));
     }
-    printf("MODEL(BATCH_COLUMN, %.1e)\nMODEL(BATCH_LINK, %.1e)\nMODEL(CPU_CALL, %.1e)\n"
-           "MODEL(CPU_RATE%s, %.1e)\n",
-           column, link, each, reference ? "_REFERENCE" : "", rate);
+    printf("MODEL(BATCH_COLUMN, %.1e)\nMODEL(BATCH_LINK, %.1e)\n", column, link);
+    if (reference)
+        printf("MODEL(CPU_CALL, %.1e)\nMODEL(CPU_RATE_REFERENCE, %.1e)\n", each, rate);
+    else
+        printf("MODEL(CPU_LOCK, %.1e)\nMODEL(CPU_RATE, %.1e)\n",
+               fmax(each - now_CPU_CALL, 0) / bl_workers_count(), rate);
     printf("With these the worst of the above is off by %.2f on the GPU and by %.2f on "
            "the CPU.\n",
            worst_gpu, worst_cpu);

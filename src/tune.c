@@ -120,8 +120,10 @@ static struct bl_cost batch_cost(const struct bl_call *c)
 {
     double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs, b = (double)c->batch;
     double one = model[c->reference ? MODEL_CPU_RATE_REFERENCE : MODEL_CPU_RATE];
+    int threads = bl_workers_count();
+    double lock = c->reference || threads == 1 ? 0 : model[MODEL_CPU_LOCK];
     struct bl_cost seconds = {
-        b * (model[MODEL_CPU_CALL] + bl_flops(c->id, m, n, r) / one) / bl_workers_count(),
+        b * (lock + (model[MODEL_CPU_CALL] + bl_flops(c->id, m, n, r) / one) / threads),
         bl_batch_latency(c) +
             b * (column_seconds(c) / IN_FLIGHT +
                  moved_and_computed(c->id, m, n, r, model[MODEL_BATCH_LINK],
