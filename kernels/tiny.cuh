@@ -287,17 +287,22 @@ struct Finite {
  * not. */
 constexpr unsigned CHOSEN = 0x80000000u;
 
-__device__ __forceinline__ unsigned high_image(float x)
+__device__ __forceinline__ unsigned high_bits(float x)
 {
-    return __float_as_uint(x) | CHOSEN;
+    return __float_as_uint(x);
+}
+__device__ __forceinline__ unsigned high_bits(double x)
+{
+    return unsigned(__double2hiint(x));
+}
+template <class R>
+__device__ __forceinline__ unsigned high_image(R x)
+{
+    return high_bits(x) | CHOSEN;
 }
 __device__ __forceinline__ unsigned low_image(float)
 {
     return 0;
-}
-__device__ __forceinline__ unsigned high_image(double x)
-{
-    return unsigned(__double2hiint(x)) | CHOSEN;
 }
 __device__ __forceinline__ unsigned low_image(double x)
 {

@@ -9,9 +9,8 @@ namespace bl
 {
 
 /* b := L^-1 b; b[s] belongs to row s * L + lane of the result, which lies at at[s]. */
-template <int R, int L, class T, int N>
-__device__ __forceinline__ void solve_lower(const Group<L> &group,
-                                            const TinyBoard<T, N, L> &board,
+template <int R, int L, class T, class Board>
+__device__ __forceinline__ void solve_lower(const Group<L> &group, const Board &board,
                                             const int (&at)[R], int steps, T (&b)[R])
 {
     BL_UNROLL
@@ -29,10 +28,10 @@ __device__ __forceinline__ void solve_lower(const Group<L> &group,
 
 /* b := U^-1 b; n is the group's order, steps the warp's. False in some lane of the group:
  * not to be had on the fast way. */
-template <int R, int L, class T, int N>
-__device__ __forceinline__ bool
-solve_upper(const Group<L> &group, const TinyBoard<T, N, L> &board, const int (&at)[R],
-            int n, int steps, T (&b)[R])
+template <int R, int L, class T, class Board>
+__device__ __forceinline__ bool solve_upper(const Group<L> &group, const Board &board,
+                                            const int (&at)[R], int n, int steps,
+                                            T (&b)[R])
 {
     int upper[R];
     T diagonal[R];

@@ -388,7 +388,7 @@ double inverse_residual(int n, const A &a, const X &x)
                   (sizeof(Real<T>) == 4 ? 0x1p-24 : 0x1p-53));
 }
 
-/* The same of arrays; -1 where X is not finite. */
+/* The same of arrays; -1 where it or X is not finite. */
 template <class T>
 double residual(const Array<T> &a, int lda, const Array<T> &x, int ldx, int n)
 {
@@ -400,9 +400,10 @@ double residual(const Array<T> &a, int lda, const Array<T> &x, int ldx, int n)
         for (int i = 0; i < n; i++)
             if (!std::isfinite(std::abs(element(x, ldx, i, j))))
                 return -1;
-    return inverse_residual<T>(
+    const double r = inverse_residual<T>(
         n, [&](int i, int j) { return element(a, lda, i, j); },
         [&](int i, int j) { return element(x, ldx, i, j); });
+    return std::isfinite(r) ? r : -1; /* zeros can be the inverse of infinities */
 }
 
 /* test(a number, the second argument or `preset`) for each of the four types of number;

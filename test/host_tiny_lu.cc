@@ -10,6 +10,8 @@
 #include "host_cuda.h"
 #include "tiny_rows_inverse.cuh"
 #include "tiny_rows_solve.cuh"
+#include "tiny_sheet_inverse.cuh"
+#include "tiny_sheet_solve.cuh"
 #include "host_cases.h"
 
 namespace
@@ -49,7 +51,7 @@ void judge_inverse(Report &report, Case<T> &c)
             for (int w = 0; w < width<T>; w++) {
                 Real<T> x = parts(&c.b[i + size_t(j) * c.ldb])[w];
                 Real<T> y = parts(&c.a0[i + size_t(j) * c.lda])[w];
-                if (c.info0 != 0 || !std::isfinite(x) || !std::isfinite(y))
+                if (c.info0 != 0 || theirs < 0 || !std::isfinite(x) || !std::isfinite(y))
                     good = good && same(x, y, c.kind == MINUS_ZERO);
             }
     report.count(good, c.label + text(": residual %g, netlib's %g, INFO %d, %d", ours,
@@ -101,6 +103,8 @@ void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments),
             c.a = matrix<T>(c.kind, c.m, c.n, c.lda);
             c.b = matrix<T>(below(4) ? RANDOM : c.kind, c.n, routine == GEINV ? N : nrhs,
                             c.ldb);
+            if (c.n > c.m && below(4) == 0) /* wide: Inf that reaches no edge of U */
+                parts(&c.a[size_t(c.m - 1) * c.lda + below(c.m)])[0] = Real<T>(INFINITY);
             if (Traits<T>::complex && below(8) == 0) /* ties with parts that are tiny */
                 for (int j = 0; j < c.n * c.lda; j++)
                     make_lopsided(c.a[j]);
@@ -157,6 +161,19 @@ void test_rows(int launches)
     test_kernel<T>(geinv, GEINV, tiny_rows_geinv<T, N, L, 1>, N, 32 / L, launches);
 }
 
+template <class T, int N, int L, bool GROUPED>
+void test_sheet(int launches)
+{
+    Report getrf(title<T>("getrf") + text(", N = %d in a sheet, %d lanes", N, L));
+    test_kernel<T>(getrf, GETRF, tiny_sheet_factor<T, N, L, 1, GROUPED>, N, 32 / L,
+                   launches);
+    Report gesv(title<T>("gesv") + text(", N = %d in a sheet, %d lanes", N, L));
+    test_kernel<T>(gesv, GESV, tiny_sheet_gesv<T, N, L, 1, GROUPED>, N, 32 / L, launches);
+    Report geinv(title<T>("geinv") + text(", N = %d in a sheet, %d lanes", N, L));
+    test_kernel<T>(geinv, GEINV, tiny_sheet_geinv<T, N, L, 1, GROUPED>, N, 32 / L,
+                   launches);
+}
+
 template <class T, int N>
 void test_row(int launches)
 {
@@ -172,6 +189,11 @@ void test_row(int launches)
 template <class T>
 void test_all(int launches)
 {
+    test_sheet<T, 20, 8, false>(launches);
+    test_sheet<T, 24, 8, true>(launches);
+    test_sheet<T, 28, 8, true>(launches);
+    test_sheet<T, 32, 8, false>(launches);
+    test_sheet<T, 24, 16, true>(launches);
     test_row<T, 8>(launches);
     test_row<T, 16>(launches);
     test_row<T, 24>(launches);
