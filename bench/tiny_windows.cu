@@ -132,7 +132,6 @@ static void time_sheet(char letter)
     constexpr int L = N == 32 || sizeof(T) == 16 ? 16 : 8;
     constexpr int BYTES = 32 / L * N * (N + 4) * int(sizeof(T)) + 1500;
     constexpr int ROOM = 232448 / BYTES, BLOCKS = ROOM < 18 ? ROOM : 18;
-    constexpr int INVERSE = sizeof(T) == 4 ? 16 : 8;
     time_kernel<T>(letter, "getrf",
                    (const void *)tiny_sheet_factor<T, N, L, BLOCKS, true>, N, "sheet ", L,
                    BLOCKS, 32 / L);
@@ -141,10 +140,6 @@ static void time_sheet(char letter)
                    L, BLOCKS, 32 / L);
     time_kernel<T>(letter, "gesv", (const void *)tiny_sheet_gesv<T, N, L, BLOCKS, true>,
                    N, "sheet ", L, BLOCKS, 32 / L);
-    if constexpr (sizeof(T) < 16)
-        time_kernel<T>(letter, "geinv",
-                       (const void *)tiny_sheet_geinv<T, N, L, INVERSE, true>, N,
-                       "sheet ", L, INVERSE, 32 / L);
 }
 
 template <class T, int N>

@@ -10,7 +10,6 @@
 #include "tiny_det.cuh"
 #include "tiny_rows_inverse.cuh"
 #include "tiny_rows_solve.cuh"
-#include "tiny_sheet_inverse.cuh"
 #include "tiny_sheet_solve.cuh"
 
 namespace bl
@@ -53,15 +52,35 @@ struct RowsChoice {
     RowsHow how = ALL_COLUMNS;
 };
 constexpr RowsChoice rows_choices[] = {
-    {BL_GETRF, BL_S, 20, 8, 16},  {BL_GETRF, BL_S, 24, 8, 16},
-    {BL_GETRF, BL_C, 20, 8, 12},  {BL_GETRF, BL_C, 24, 8, 8},
-    {BL_GETRF, BL_Z, 24, 16, 8},  {BL_GESV, BL_S, 20, 8, 16},
-    {BL_GESV, BL_S, 24, 8, 16},   {BL_GESV, BL_S, 32, 16, 16},
-    {BL_GESV, BL_D, 24, 8, 8},    {BL_GESV, BL_C, 20, 8, 8},
-    {BL_GESV, BL_C, 24, 8, 8},    {BL_GEINV, BL_S, 20, 8, 16},
-    {BL_GEINV, BL_S, 24, 8, 16},  {BL_GEINV, BL_S, 28, 16, 16},
-    {BL_GEINV, BL_S, 32, 16, 16}, {BL_GEINV, BL_D, 20, 8, 12},
-    {BL_GEINV, BL_D, 24, 8, 8},   {BL_GEINV, BL_D, 32, 16, 8},
+    {BL_GETRF, BL_S, 20, 8, 20, SHEET},
+    {BL_GETRF, BL_S, 24, 8, 18, SHEET_BY_COLUMNS},
+    {BL_GETRF, BL_D, 20, 8, 14, SHEET},
+    {BL_GETRF, BL_C, 20, 8, 14, SHEET},
+    {BL_GETRF, BL_C, 24, 8, 10, SHEET},
+    {BL_GETRF, BL_C, 28, 8, 8, SHEET},
+    {BL_GETRF, BL_C, 32, 16, 12, SHEET},
+    {BL_GETRF, BL_Z, 20, 16, 15, SHEET},
+    {BL_GETRF, BL_Z, 24, 16, 11, SHEET},
+    {BL_GETRF, BL_Z, 28, 16, 8, SHEET},
+    {BL_GESV, BL_S, 20, 8, 20, SHEET},
+    {BL_GESV, BL_S, 24, 8, 18, SHEET},
+    {BL_GESV, BL_S, 32, 16, 16},
+    {BL_GESV, BL_D, 20, 8, 14, SHEET},
+    {BL_GESV, BL_D, 24, 8, 10, SHEET},
+    {BL_GESV, BL_C, 20, 8, 14, SHEET},
+    {BL_GESV, BL_C, 24, 8, 10, SHEET},
+    {BL_GESV, BL_C, 28, 8, 8, SHEET},
+    {BL_GESV, BL_C, 32, 16, 12, SHEET},
+    {BL_GESV, BL_Z, 20, 16, 15, SHEET},
+    {BL_GESV, BL_Z, 24, 16, 11, SHEET},
+    {BL_GESV, BL_Z, 28, 16, 8, SHEET},
+    {BL_GEINV, BL_S, 20, 8, 16},
+    {BL_GEINV, BL_S, 24, 8, 16},
+    {BL_GEINV, BL_S, 28, 16, 16},
+    {BL_GEINV, BL_S, 32, 16, 16},
+    {BL_GEINV, BL_D, 20, 8, 12},
+    {BL_GEINV, BL_D, 24, 8, 8},
+    {BL_GEINV, BL_D, 32, 16, 8},
 };
 
 template <class T>
@@ -97,7 +116,7 @@ constexpr RowsChoice rows_choice(enum bl_routine_id routine, int n)
 BL_TINY_EITHER(getrf_no_sheet, BL_GETRF, tiny_factor, tiny_rows_factor, BESIDE_FACTOR, ,
                LARGEST)
 BL_TINY_EITHER(gesv_no_sheet, BL_GESV, tiny_gesv, tiny_rows_gesv, BESIDE_SOLVE)
-BL_TINY_EITHER(geinv_no_sheet, BL_GEINV, tiny_geinv, tiny_rows_geinv, BESIDE_INVERSE)
+BL_TINY_EITHER(geinv_kernel, BL_GEINV, tiny_geinv, tiny_rows_geinv, BESIDE_INVERSE)
 #undef BL_TINY_EITHER
 
 /* The same with the third kind. */
@@ -115,7 +134,6 @@ BL_TINY_EITHER(geinv_no_sheet, BL_GEINV, tiny_geinv, tiny_rows_geinv, BESIDE_INV
     }
 BL_TINY_SHEET(getrf_kernel, BL_GETRF, tiny_sheet_factor, getrf_no_sheet)
 BL_TINY_SHEET(gesv_kernel, BL_GESV, tiny_sheet_gesv, gesv_no_sheet)
-BL_TINY_SHEET(geinv_kernel, BL_GEINV, tiny_sheet_geinv, geinv_no_sheet)
 #undef BL_TINY_SHEET
 
 /* A class every four columns for what is called often, ... */
