@@ -2,6 +2,7 @@
  * MAGMA.
  *
  *     bench/batched ENGINE [routines [precisions [sizes [magma-batched.csv]]]]
+ *     bench/batched ENGINE cliffs
  *
  * ENGINE is libbatchlapack_cuda.so; the others are comma-separated lists, "" for all.
  * Jobs go straight to the engine. cuBLAS and cuSOLVER run in the same process on the same
@@ -9,8 +10,12 @@
  * line a routine, precision and size: nanoseconds a matrix (median), times over the
  * floor, how often faster than each peer. The floor is every matrix read once and written
  * once at the measured speed of a copy, or the arithmetic in separate products and sums
- * where that takes longer; of potrf the triangle in whole 32-byte sectors. No other
- * process should use the card.
+ * where that takes longer; of potrf the triangle in whole 32-byte sectors.
+ *
+ * cliffs: double getrf at every size from 33 to 200 and every 16th to 1024, its time over
+ * that of a line through a few times that are good ones on an H100 (straight where both
+ * scales are logarithmic); prints what is above 1.3 and the worst. No other process
+ * should use the card.
  */
 #include <algorithm>
 #include <cmath>
@@ -270,6 +275,42 @@ static void line(const char *name, enum bl_routine_id r, int precision, int n)
     fflush(stdout);
 }
 
+/* Nanoseconds a matrix, of getrf in double. */
+static double line_at(int n)
+{
+    static const struct {
+        double n, ns;
+    } p[] = {{32, 7.35}, {48, 26},   {64, 44},    {96, 125},    {128, 270},
+             {160, 520}, {190, 800}, {256, 2000}, {512, 11000}, {1024, 80000}};
+    int i = 0;
+    while (p[i + 1].n < n)
+        i++;
+    double slope = log(p[i + 1].ns / p[i].ns) / log(p[i + 1].n / p[i].n);
+    return p[i].ns * pow(n / p[i].n, slope);
+}
+
+static void cliffs()
+{
+    double worst = 0;
+    int at = 0;
+    for (int n = 33; n <= 1024; n += n < 200 ? 1 : 16 - n % 16) {
+        const int64_t batch = batch_of(n);
+        const size_t bytes = (size_t)n * n * 8 * (size_t)batch;
+        fill_all(BL_D, original, (size_t)n * n * batch, 0);
+        struct bl_job job = job_of(BL_GETRF, BL_D, n, batch);
+        double ns = timed(bytes, [&] { run(job); }) / (double)batch * 1e6;
+        double ratio = ns / line_at(n);
+        if (ratio > 1.3)
+            printf("dgetrf %4d %10.1f ns %5.2f x the line\n", n, ns, ratio);
+        if (ratio > worst) {
+            worst = ratio;
+            at = n;
+        }
+        fflush(stdout);
+    }
+    printf("worst: %.2f x the line, at n = %d\n", worst, at);
+}
+
 static void read_magma(const char *path)
 {
     FILE *f = fopen(path, "r");
@@ -298,10 +339,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "batched: %s: %s\n", path, engine ? why : dlerror());
         return 1;
     }
+    const bool all_sizes = !strcmp(which, "cliffs");
     size_t most = (size_t)200000 * 32 * 32 * 16, count = 400000, rows = 200000 * 32;
     for (int n : sizes)
-        if (listed(orders, std::to_string(n))) {
-            most = std::max(most, (size_t)batch_of(n) * n * n * 16);
+        if (all_sizes || listed(orders, std::to_string(n))) {
+            most = std::max(most, (size_t)batch_of(n) * n * n * (all_sizes ? 8 : 16));
             rows = std::max(rows, (size_t)batch_of(n) * n);
         }
     must(engine->queue_open(&queue) == BL_OK, "queue");
@@ -324,6 +366,10 @@ int main(int argc, char **argv)
     copy_speed = 2 * (double)most / ms * 1e3;
     read_magma(argc > 5 ? argv[5] : "bench/magma-batched.csv");
     printf("%s, copy %.0f GB/s\n", device.name, copy_speed * 1e-9);
+    if (all_sizes) {
+        cliffs();
+        return 0;
+    }
     for (int r = 0; r < 5; r++)
         for (int p = 0; p < BL_PRECISIONS; p++)
             for (int n : sizes)

@@ -1,13 +1,14 @@
-/* How many steps of a tiny LU kernel are to share their code: the choice of tiny_window()
- * and of tiny_blocks() in kernels/.
+/* How many steps of a tiny LU kernel are to share their code, and where several rows a
+ * lane are faster: the choice of tiny_window(), tiny_blocks() and rows_choice() in
+ * kernels/.
  *
  *     bench/tiny_windows
  *
  * Times getrf, gesv with one right-hand side and geinv of order 20, 24, 28 and 32 in all
- * precisions, device memory, with every step's code unrolled (0) and with 2, 4 and 8
- * steps a loop. Prints registers, local memory, nanoseconds a matrix (median of 3) and
- * times over the floor, every matrix read once and written once at the measured speed of
- * a copy.
+ * precisions, device memory, with every step's code unrolled (0), with 2, 4 and 8 steps a
+ * loop, and with several rows a lane on 8 or 16 lanes a matrix. Prints registers, local
+ * memory, nanoseconds a matrix (median of 3) and times over the floor, every matrix read
+ * once and written once at the measured speed of a copy.
  */
 #include <algorithm>
 #include <cstdint>
@@ -58,7 +59,7 @@ static float seconds()
 
 template <class T>
 static void time_kernel(char letter, const char *name, const void *kernel, int n,
-                        int window, int blocks)
+                        const char *kind, int number, int blocks, int problems = 1)
 {
     const int64_t batch =
         std::min<int64_t>(MOST, int64_t(BYTES / (sizeof(T) * size_t(n * n))));
@@ -80,17 +81,19 @@ static void time_kernel(char letter, const char *name, const void *kernel, int n
         must(cudaMemcpy(b, original, size_t(batch) * n * sizeof(T),
                         cudaMemcpyDeviceToDevice));
         must(cudaEventRecord(before));
-        must(cudaLaunchKernel(kernel, dim3(unsigned(batch)), dim3(32), parameters, 0, 0));
+        must(cudaLaunchKernel(kernel, dim3(unsigned((batch + problems - 1) / problems)),
+                              dim3(32), parameters, 0, 0));
         time = seconds();
     }
     std::sort(t, t + 3);
     cudaFuncAttributes attributes;
     must(cudaFuncGetAttributes(&attributes, kernel));
     double each = t[1] / double(batch);
-    printf("%c %-5s n %2d window %d blocks %2d registers %3d local %3zu: %7.3f ns %5.2f "
+    printf("%c %-5s n %2d %s %2d blocks %2d registers %3d local %3zu: %7.3f ns %5.2f "
            "x floor\n",
-           letter, name, n, window, blocks, attributes.numRegs, attributes.localSizeBytes,
-           each * 1e9, each / (2.0 * sizeof(T) * n * n / copy_speed));
+           letter, name, n, kind, number, blocks, attributes.numRegs,
+           attributes.localSizeBytes, each * 1e9,
+           each / (2.0 * sizeof(T) * n * n / copy_speed));
 }
 
 template <class T, int N, int S>
@@ -100,11 +103,25 @@ static void time_window(char letter)
     constexpr int SOLVE = blocks_for<T, N, BESIDE_SOLVE>;
     constexpr int INVERSE = blocks_for<T, N, BESIDE_INVERSE>;
     time_kernel<T>(letter, "getrf",
-                   (const void *)tiny_factor<T, N, 1, FACTOR, LARGEST, S>, N, S, FACTOR);
-    time_kernel<T>(letter, "gesv", (const void *)tiny_gesv<T, N, 1, SOLVE, S>, N, S,
-                   SOLVE);
-    time_kernel<T>(letter, "geinv", (const void *)tiny_geinv<T, N, 1, INVERSE, S>, N, S,
-                   INVERSE);
+                   (const void *)tiny_factor<T, N, 1, FACTOR, LARGEST, S>, N, "window", S,
+                   FACTOR);
+    time_kernel<T>(letter, "gesv", (const void *)tiny_gesv<T, N, 1, SOLVE, S>, N,
+                   "window", S, SOLVE);
+    time_kernel<T>(letter, "geinv", (const void *)tiny_geinv<T, N, 1, INVERSE, S>, N,
+                   "window", S, INVERSE);
+}
+
+/* As many blocks as have been found to hold their rows in registers. */
+template <class T, int N>
+static void time_rows(char letter)
+{
+    constexpr int L = N <= 24 ? 8 : 16, BLOCKS = sizeof(T) == 4 ? 16 : 8;
+    time_kernel<T>(letter, "getrf", (const void *)tiny_rows_factor<T, N, L, BLOCKS>, N,
+                   "lanes", L, BLOCKS, 32 / L);
+    time_kernel<T>(letter, "gesv", (const void *)tiny_rows_gesv<T, N, L, BLOCKS>, N,
+                   "lanes", L, BLOCKS, 32 / L);
+    time_kernel<T>(letter, "geinv", (const void *)tiny_rows_geinv<T, N, L, BLOCKS>, N,
+                   "lanes", L, BLOCKS, 32 / L);
 }
 
 template <class T, int N>
@@ -114,6 +131,8 @@ static void time_order(char letter)
     time_window<T, N, 2>(letter);
     time_window<T, N, 4>(letter);
     time_window<T, N, 8>(letter);
+    if constexpr (sizeof(T) < 16) /* z: more than there are registers */
+        time_rows<T, N>(letter);
 }
 
 template <class T>

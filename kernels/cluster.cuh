@@ -118,6 +118,8 @@ __device__ __forceinline__ void letter(uint32_t to, uint4 x, uint32_t barrier)
                  : "memory");
 }
 
+#endif
+
 /* Named barriers of the block: to have come, and to wait for all who must. */
 __device__ __forceinline__ void come(int which, int threads)
 {
@@ -128,8 +130,6 @@ __device__ __forceinline__ void await(int which, int threads)
 {
     asm volatile("bar.sync %0, %1;" ::"r"(which), "r"(threads) : "memory");
 }
-
-#endif
 
 } // namespace cluster
 } // namespace bl

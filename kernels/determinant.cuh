@@ -64,6 +64,35 @@ BL_HD double logarithm(double x, int64_t exponent)
     return sub(mul(k, ln2_high), sub(sub(half, low), f));
 }
 
+/* Times u, an element of the diagonal or minus it. */
+template <class T>
+BL_HD void multiply_on(Product &det, T x)
+{
+    Product u = product_of(x);
+    u.normalise();
+    det.value = mul(det.value, u.value);
+    if (!Traits<T>::complex)
+        det.value.im = 0;
+    det.exponent += u.exponent;
+    det.normalise();
+}
+
+template <class T>
+BL_CALL void put_determinant(const Product &det, T *phase, Real<T> *logabs)
+{
+    using R = Real<T>;
+    Complex<double> z = det.value;
+    double modulus = root(add(mul(z.re, z.re), mul(z.im, z.im)));
+    z = {div(z.re, modulus), div(z.im, modulus)};
+    if (modulus == 0)
+        z = {0, 0};
+    if constexpr (Traits<T>::complex)
+        *phase = {R(z.re), R(z.im)};
+    else
+        *phase = R(z.re);
+    *logabs = modulus == 0 ? -R(INFINITY) : R(logarithm(modulus, det.exponent));
+}
+
 /* From the factors of an n x n matrix. The first warp's work: its lanes fetch the
  * diagonal, all of them multiply. Singular: 0 and -Inf. A NaN on the diagonal makes both
  * NaN. */
@@ -82,29 +111,11 @@ BL_CALL void determinant(const Team &team, int64_t n, const T *lu, int64_t lda,
             if (pivots.get(own) != own)
                 mine = negative(mine);
         }
-        for (int l = 0; l < int(least(LANES, n - first)); l++) {
-            Product u = product_of(from_lane(mine, l));
-            u.normalise();
-            det.value = mul(det.value, u.value);
-            if (!Traits<T>::complex)
-                det.value.im = 0;
-            det.exponent += u.exponent;
-            det.normalise();
-        }
+        for (int l = 0; l < int(least(LANES, n - first)); l++)
+            multiply_on(det, from_lane(mine, l));
     }
-    if (team.lane() > 0)
-        return;
-    using R = Real<T>;
-    Complex<double> z = det.value;
-    double modulus = root(add(mul(z.re, z.re), mul(z.im, z.im)));
-    z = {div(z.re, modulus), div(z.im, modulus)};
-    if (modulus == 0)
-        z = {0, 0};
-    if constexpr (Traits<T>::complex)
-        *phase = {R(z.re), R(z.im)};
-    else
-        *phase = R(z.re);
-    *logabs = modulus == 0 ? -R(INFINITY) : R(logarithm(modulus, det.exponent));
+    if (team.lane() == 0)
+        put_determinant(det, phase, logabs);
 }
 
 /* The work space holds IPIV, then the factors. */

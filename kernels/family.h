@@ -29,13 +29,13 @@ struct Family {
     cudaError_t (*launch)(const struct bl_job *, const Card &, cudaStream_t);
 };
 
-extern const Family tiny;          /* m, n <= 32, no Cholesky */
-extern const Family tiny_cholesky; /* n <= 32 */
-extern const Family mid;           /* LU of m, n <= 1024 */
-extern const Family mid_cholesky;  /* potrf of n <= 1024 */
-extern const Family mid_posv;      /* posv by that one */
-extern const Family large;         /* few matrices, min(m, n) > 256; long ones */
-extern const Family general;       /* everything */
+extern const Family tiny;               /* m, n <= 32, no Cholesky */
+extern const Family tiny_cholesky;      /* n <= 32 */
+extern const Family mid;                /* LU of m, n <= 1024 */
+extern const Family mid_cholesky;       /* potrf of n <= 1024 */
+extern const Family mid_cholesky_solve; /* potrs, posv of n <= 1024 */
+extern const Family large;              /* few matrices, min(m, n) > 256; long ones */
+extern const Family general;            /* everything */
 
 /* One of the general kernels: where it has no code for the device, none has. */
 const void *any_kernel();

@@ -57,10 +57,13 @@ bool is_fast(const struct bl_job *job)
     return job->arithmetic == BL_FAST || job->routine == BL_POTRI;
 }
 
-/* Whether NaN and infinities need another order of operations, and can have it. */
+/* Whether NaN and infinities need another order of operations, and can have it: netlib
+ * takes seconds for the largest. */
+constexpr int64_t MOST_HANDED_BACK = 2048;
 bool hands_back(const struct bl_job *job)
 {
-    return job->redo && job->arithmetic == BL_EXACT && has_lu(job) &&
+    return job->redo && least(job->m, job->n) <= MOST_HANDED_BACK &&
+           job->arithmetic == BL_EXACT && has_lu(job) &&
            (job->precision == BL_C || job->precision == BL_Z);
 }
 
@@ -247,6 +250,10 @@ void update(Matrix<T> &x, LargeUpdate<T> u)
         x.follows = false;
         return;
     }
+    /* A singular matrix is to stay as it is, but a product with zeros on the matrix units
+     * turns the sign of a zero. */
+    if (x.job->routine == BL_POTRI)
+        u.unless = &x.state->info;
     u.chained = x.link();
     x.then(large_update(u, x.card, x.stream));
 }

@@ -23,6 +23,9 @@
 #include "blas.cuh"
 #include "large_diagonal.h"
 #include "tiny_pieces.cuh"
+#ifdef __CUDACC__
+#    include "cluster.cuh"
+#endif
 
 namespace bl
 {
@@ -156,7 +159,7 @@ struct CholeskyPanel {
     static BL_HD void arrive_at(int barrier, int threads)
     {
 #ifdef __CUDACC__
-        asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+        cluster::come(barrier, threads);
 #else
         host_warp::arrive_at(barrier, threads);
 #endif
@@ -165,7 +168,7 @@ struct CholeskyPanel {
     static BL_HD void meet_at(int barrier, int threads)
     {
 #ifdef __CUDACC__
-        asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+        cluster::await(barrier, threads);
 #else
         host_warp::meet_at(barrier, threads);
 #endif

@@ -12,6 +12,8 @@ namespace
 {
 
 const MidKernel *const kernels[BL_PRECISIONS] = {mid_lu_s, mid_lu_d, mid_lu_c, mid_lu_z};
+const MidKernel *const scaled[BL_PRECISIONS] = {mid_scaled_s, mid_scaled_d, mid_scaled_c,
+                                                mid_scaled_z};
 const BlockedKernels *const blocked[BL_PRECISIONS] = {&mid_blocked_s, &mid_blocked_d,
                                                       &mid_blocked_c, &mid_blocked_z};
 const SolveKernels *const solvers[BL_PRECISIONS] = {&mid_solve_s, &mid_solve_d,
@@ -22,6 +24,9 @@ constexpr int WIDTH = MID_WIDTH; /* also of the columns that a block solves for 
 
 /* Right-hand sides from which on they are solved for by 64 at a time. */
 constexpr int MANY = 9;
+
+/* Columns of the widest panel of the kernels that invert. */
+constexpr int MOST_COLUMNS = 128;
 
 /* Bytes of matrices in the work space that are enough; from there on a job goes by parts.
  */
@@ -42,10 +47,10 @@ size_t shared_limit(const Card &card)
     return card.shared_bytes - 1024; /* what a kernel has of its own */
 }
 
-/* The kernel that keeps m x n on the chip; NULL: none. */
-const MidKernel *on_chip(enum bl_precision precision, int m, int n, const Card &card)
+/* The kernel that keeps m x n on the chip; NULL: none. `of` begins a list of them. */
+const MidKernel *on_chip(const MidKernel *of, int m, int n, const Card &card)
 {
-    for (const MidKernel *k = kernels[precision]; k->kernel; k++)
+    for (const MidKernel *k = of; k->kernel; k++)
         if (m <= k->rows)
             return k->shared_bytes(m, n) <= shared_limit(card) ? k : nullptr;
     return nullptr;
@@ -53,7 +58,9 @@ const MidKernel *on_chip(enum bl_precision precision, int m, int n, const Card &
 
 const MidKernel *on_chip(const struct bl_job *job, const Card &card)
 {
-    return on_chip(job->precision, int(job->m), int(job->n), card);
+    const bool plain = job->routine == BL_GETRFSP;
+    return on_chip((plain ? scaled : kernels)[job->precision], int(job->m), int(job->n),
+                   card);
 }
 
 /* Launches on a stream, until one fails. */
@@ -102,7 +109,8 @@ void launch_blocked(const struct bl_job *job, MidArguments *g, Launcher &launche
         g->first = first;
         /* Of items another may be wider there. */
         const int width = job->items || order - first > WIDTH ? WIDTH : order - first;
-        const MidKernel *chip = on_chip(job->precision, m - first, width, launcher.card);
+        const MidKernel *chip =
+            on_chip(kernels[job->precision], m - first, width, launcher.card);
         void *parameters[] = {g, &first, &g->moves};
         int i = 0;
         while (m - first > k->panel[i].rows)
@@ -142,12 +150,10 @@ size_t moves_bytes(const struct bl_job *job, int64_t batch, const Card &card)
     return on_chip(job, card) ? 0 : batch * blocked[job->precision]->moves_bytes;
 }
 
-/* The factors of job->a, or of the matrices of `from` from `first` on, which only a
- * kernel on the chip can read. */
-void factor(const struct bl_job *job, Launcher &launcher,
-            const struct bl_operand &from = {}, int64_t first = 0)
+/* The factors of job->a. Only where a kernel keeps the matrix on the chip may `g` ask for
+ * something else too. */
+void factor(const struct bl_job *job, Launcher &launcher, MidArguments g = {})
 {
-    MidArguments g = {};
     g.a = job->a;
     g.ipiv = job->ipiv;
     g.info = job->info;
@@ -155,8 +161,6 @@ void factor(const struct bl_job *job, Launcher &launcher,
     g.m = job->m;
     g.n = job->n;
     g.int_size = job->int_size;
-    g.from = from;
-    g.number = first;
     const MidKernel *k = on_chip(job, launcher.card);
     if (!k)
         return launch_blocked(job, &g, launcher);
@@ -212,6 +216,22 @@ void solve(const struct bl_job *job, Launcher &launcher)
                    k->few_bytes[which](g.rows), parameters);
 }
 
+/* Inverses, on the tensor cores where there are kernels for that. */
+void invert(const SolveKernels *k, MidSolve g, int64_t slots, Launcher &launcher)
+{
+    const InvertKernel *i = k->invert;
+    if (!i || launcher.card.capability < 90)
+        return start_many(k, k->inverse, g, slots, g.n, launcher);
+    const int panels = (g.n + MOST_COLUMNS - 1) / MOST_COLUMNS;
+    while (i->columns * panels < g.n)
+        i++;
+    const int warps = (g.n + ROWS_A_WARP - 1) / ROWS_A_WARP;
+    g.strips = (g.n + i->rows - 1) / i->rows;
+    void *parameters[] = {&g};
+    launcher.start(i->kernel, slots * g.strips, 32 * ((warps + g.strips - 1) / g.strips),
+                   i->shared_bytes(g.n), parameters);
+}
+
 /* The work space of a job that needs matrices beside its own, a part of the batch at a
  * time. Offsets into it. */
 struct Room {
@@ -220,9 +240,15 @@ struct Room {
     size_t ipiv, info, strange, items, moves, again, bytes; /* the matrices come first */
 };
 
+/* Its columns begin at whole 16 bytes. */
+int64_t own_ld(const struct bl_job *job)
+{
+    return (job->n + 3) / 4 * 4;
+}
+
 Room room_of(const struct bl_job *job, const Card &card)
 {
-    const size_t matrix = job->n * job->n * element[job->precision];
+    const size_t matrix = own_ld(job) * job->n * element[job->precision];
     Room r = {};
     r.slots = ENOUGH / matrix > 16 ? int64_t(ENOUGH / matrix) : 16;
     if (r.slots > job->batch)
@@ -234,7 +260,7 @@ Room room_of(const struct bl_job *job, const Card &card)
         at += aligned(bytes);
         return begin;
     };
-    r.ipiv = take(r.slots * job->n * sizeof(int32_t));
+    r.ipiv = take(r.slots * job->n * sizeof(int64_t));
     r.info = take(r.slots * sizeof(int32_t));
     r.strange = take(r.slots * sizeof(int));
     r.items = take(job->items ? r.slots * sizeof(struct bl_item) : 0);
@@ -256,7 +282,7 @@ void with_copies(const struct bl_job *job, Launcher &launcher)
     const bool to_factor = job->routine == BL_GEINV || job->routine == BL_GEDET;
     MidSolve g = solve_of(job);
     g.packed = true;
-    g.lu = {work, nullptr, job->n, job->n * job->n};
+    g.lu = {work, nullptr, own_ld(job), own_ld(job) * job->n};
     g.strange = (int *)(work + room.strange);
     g.b = job->routine == BL_GETRI ? job->a : job->x;
     g.ld_of_b = job->routine == BL_GETRI ? g.OF_A : g.OF_X;
@@ -272,7 +298,7 @@ void with_copies(const struct bl_job *job, Launcher &launcher)
         const bool direct = to_factor && !job->items && on_chip(job, launcher.card);
         struct bl_item *own_items =
             job->items ? (struct bl_item *)(work + room.items) : nullptr;
-        MidCopy c = {job->a, work, g.first, job->items, own_items, g.n};
+        MidCopy c = {job->a, g.lu, g.first, job->items, own_items, g.n};
         void *copy[] = {&c};
         if (!direct)
             launcher.start(k->copy, slots, 256, 0, copy);
@@ -286,10 +312,20 @@ void with_copies(const struct bl_job *job, Launcher &launcher)
             sub.items = own_items;
             sub.batch = slots;
             sub.work = work + room.moves;
-            if (direct)
-                factor(&sub, launcher, job->a, g.first);
-            else
-                factor(&sub, launcher);
+            MidArguments more = {};
+            if (direct) {
+                more.from = job->a;
+                more.number = g.first;
+            }
+            if (direct && job->routine == BL_GEDET) {
+                more.phase = job->phase;
+                more.logabs = job->logabs;
+                sub.info = job->info;
+                sub.int_size = job->int_size;
+            }
+            factor(&sub, launcher, more);
+            if (more.phase.p || more.phase.array)
+                continue;
         }
         if (job->routine == BL_GEDET) {
             MidDeterminant d = {g, job->phase, job->logabs};
@@ -298,7 +334,7 @@ void with_copies(const struct bl_job *job, Launcher &launcher)
             continue;
         }
         launcher.clear(g.strange, slots * sizeof(int));
-        start_many(k, k->inverse, g, slots, g.n, launcher);
+        invert(k, g, slots, launcher);
         MidAgain again = {g, slots, job->routine == BL_GETRI ? job->block : WIDTH,
                           work + room.again};
         void *parameters[] = {&again};
@@ -316,6 +352,8 @@ bool takes(const struct bl_job *job, const Card &card)
     const bool can_solve = k->many_bytes(1, rows) <= shared_limit(card) &&
                            k->few_bytes[1](rows) <= shared_limit(card);
     switch (job->routine) {
+    case BL_GETRFSP:
+        return on_chip(job, card);
     case BL_GETRF:
     case BL_GEDET:
         return factors(job, card);
@@ -338,6 +376,7 @@ size_t workspace(const struct bl_job *job, const Card &card)
     case BL_GETRF:
     case BL_GESV:
         return moves_bytes(job, job->batch, card);
+    case BL_GETRFSP:
     case BL_GETRS:
         return 0;
     default:
@@ -350,13 +389,21 @@ cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stre
     Launcher launcher(card, stream);
     switch (job->routine) {
     case BL_GETRF:
+    case BL_GETRFSP:
         factor(job, launcher);
         break;
-    case BL_GESV:
-        factor(job, launcher);
-        if (job->nrhs > 0)
+    case BL_GESV: {
+        const MidKernel *chip = on_chip(job, card);
+        MidArguments more = {};
+        if (chip && chip->solves && job->nrhs <= chip->threads / 32) {
+            more.b = job->b;
+            more.nrhs = int(job->nrhs);
+        }
+        factor(job, launcher, more);
+        if (job->nrhs > more.nrhs)
             solve(job, launcher);
         break;
+    }
     case BL_GETRS:
         solve(job, launcher);
         break;

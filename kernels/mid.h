@@ -32,6 +32,11 @@ struct MidArguments {
     Moves *moves;
     struct bl_operand from;
     int64_t number;
+    /* Also solved for, by kernels that can, are nrhs columns of b. Where there is a
+     * phase, the determinant and INFO of number number + i are all that is asked for; `a`
+     * is work space then. */
+    struct bl_operand b, phase, logabs;
+    int nrhs;
 };
 
 /* A kernel that keeps a matrix of at most `rows` rows on the chip, one block a matrix. */
@@ -39,10 +44,13 @@ struct MidKernel {
     const void *kernel;
     int rows, threads;
     size_t (*shared_bytes)(int m, int n);
+    bool solves; /* it can, for a column a warp */
 };
 
 /* The kernels of a precision by rising number of rows; the last has no kernel. */
 extern const MidKernel mid_lu_s[], mid_lu_d[], mid_lu_c[], mid_lu_z[];
+/* The same for GETRFSP. */
+extern const MidKernel mid_scaled_s[], mid_scaled_d[], mid_scaled_c[], mid_scaled_z[];
 
 /* The kernels of larger matrices, for up to MID_ROWS rows. */
 constexpr int MID_ROWS = 1024, MID_COLUMNS = 1024;
@@ -80,8 +88,7 @@ struct MidSolve {
 /* Copies of the job's matrices to slots, n x n, and items for them where the job has
  * some. */
 struct MidCopy {
-    struct bl_operand from;
-    void *to;
+    struct bl_operand from, to;
     int64_t first;
     const struct bl_item *items;
     struct bl_item *own_items;
@@ -100,10 +107,20 @@ struct MidDeterminant {
     struct bl_operand phase, logabs;
 };
 
+/* A kernel that inverts by panels of `columns`, each block up to `rows` rows, a warp 16
+ * of them. */
+struct InvertKernel {
+    const void *kernel;
+    int columns, rows;
+    size_t (*shared_bytes)(int n);
+};
+constexpr int ROWS_A_WARP = 16;
+
 struct SolveKernels {
     const void *many, *inverse, *few[2], *copy, *again, *determinant;
     size_t (*many_bytes)(int kept, int rows); /* of shared memory; `inverse` too */
     size_t (*few_bytes[2])(int rows);         /* for up to 1 and 4 columns */
+    const InvertKernel *invert; /* by rising number of columns, from sm_90; NULL: none */
 };
 extern const SolveKernels mid_solve_s, mid_solve_d, mid_solve_c, mid_solve_z;
 

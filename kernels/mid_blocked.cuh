@@ -17,12 +17,12 @@ namespace bl
 
 /* The matrix that a block works on. */
 template <class T>
-struct Whole {
+struct Matrix {
     T *a;
     int64_t lda, index;
     int m, n, order;
 
-    __device__ __forceinline__ Whole(const MidArguments &g, int64_t number)
+    __device__ __forceinline__ Matrix(const MidArguments &g, int64_t number)
     {
         struct bl_item item = {number, g.m, g.n, g.a.ld, 0};
         if (g.items)
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
     constexpr int WARPS = PANEL_THREADS / 32;
     extern __shared__ __align__(16) char memory[];
     auto &s = *(PanelShared<T, C> *)memory;
-    const Whole<T> w(g, blockIdx.x);
+    const Matrix<T> w(g, blockIdx.x);
     const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
     int64_t info = 0;
     void *const info_at = operand_at(g.info, w.index, g.int_size);
@@ -343,7 +343,7 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T>)
     __shared__ Moves moves;
     __shared__ unsigned zero[DEPTH][2]; /* which columns of a row of U are 0 */
     const int64_t number = blockIdx.x / strips;
-    const Whole<T> w(g, number);
+    const Matrix<T> w(g, number);
     const int thread = threadIdx.x;
     const int width = w.order - first < NB ? w.order - first : NB;
     const int column = first + width + int(blockIdx.x % strips) * NB;
@@ -517,7 +517,7 @@ __global__ void __launch_bounds__(STRIP_THREADS)
 {
     constexpr int R = 4, C = 4; /* rows and columns that a thread holds */
     __shared__ short row_at[R * STRIP_THREADS];
-    const Whole<T> w(g, blockIdx.x / panels);
+    const Matrix<T> w(g, blockIdx.x / panels);
     const int thread = threadIdx.x, column = int(blockIdx.x % panels) * NB,
               top = column + NB;
     if (top >= w.order)

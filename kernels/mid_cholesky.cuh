@@ -33,6 +33,16 @@ void await_fetched()
 }
 #endif
 
+/* i, of which nothing is known before, and nothing read before that is written after:
+ * keeps addresses and reads from being gathered where there are no registers for them. */
+BL_HD int here(int i)
+{
+#ifdef __CUDACC__
+    asm volatile("" : "+r"(i)::"memory");
+#endif
+    return i;
+}
+
 /* What the kernels are told of a job. */
 struct MidCholesky {
     struct bl_operand a, info;
@@ -84,6 +94,14 @@ struct MidCholeskyItem {
         else
             *(g.info.array ? (int64_t *)g.info.array[index]
                            : (int64_t *)g.info.p + index * g.info.stride) = info;
+    }
+    BL_HD bool has_info(const MidCholesky &g) const
+    {
+        if (g.int_size == 4)
+            return *(g.info.array ? (int32_t *)g.info.array[index]
+                                  : (int32_t *)g.info.p + index * g.info.stride) != 0;
+        return *(g.info.array ? (int64_t *)g.info.array[index]
+                              : (int64_t *)g.info.p + index * g.info.stride) != 0;
     }
     BL_HD T &at(int i, int k) const /* v(i, k) */
     {
@@ -146,6 +164,11 @@ struct PanelTile {
     BlockTile<T> tile;
     int p;         /* the panel */
     bool diagonal; /* i == p */
+
+    BL_HD void clear()
+    {
+        tile.each([](T &y, int, int) { y = from_real<T>(0); });
+    }
 
     template <class Read>
     BL_HD void begin(Read read)
@@ -218,7 +241,8 @@ BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *me
     const MidCholeskyItem<T, UPPER> item(g, number);
     const Panels panels(item.n);
     const int lane = team.lane(), b = team.thread / LANES;
-    const bool busy = b < panels.count;
+    const int last = panels.count - 1;
+    const bool busy = b <= last;
     const int row = busy ? panels.first(b) : 0, rows = busy ? panels.width(b) : 0;
     auto block_of = [&](int i, int p) {
         return memory + (i == p ? i % 2 : 2 + i * (i - 1) / 2 + p) * BLOCK_ELEMENTS<T>;
@@ -226,6 +250,13 @@ BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *me
     auto fetch_block = [&](int p) {
         item.fetch_block(block_of(b, p), row, rows, panels.first(p), panels.width(p),
                          p == b, lane);
+    };
+
+    /* Of the row of blocks i, the panels from `first` in steps. */
+    auto store_row = [&](int i, int first, int end, int step) {
+        for (int p = first; p < end; p += step)
+            item.store_block(block_of(i, p), panels.first(i), panels.width(i),
+                             panels.first(p), panels.width(p), false, lane);
     };
 
     if (team.thread == 0)
@@ -256,7 +287,15 @@ BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *me
             x.end(block, [&](int i, int j) { return block[j * PITCH + i]; });
             team.warp_sync();
         }
-        if (busy && b > p) {
+        int good = width; /* rows and columns of the block on the diagonal */
+        if (b == p) {
+            const int bad = DiagonalBlock<T, UPPER>{block, s.scale, width, team}.factor();
+            if (bad && lane == 0)
+                s.bad = row + bad;
+            if (bad)
+                good = bad - 1;
+            x.clear(); /* so that no register is kept for it while factoring */
+        } else if (busy && b > p) {
             T *next = block_of(b, p + 1);
             await_fetched<0>();
             team.warp_sync();
@@ -266,22 +305,21 @@ BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *me
             for (int q = 0; q < p; q++)
                 multiply(q, next);
         }
-        if (b == p) {
-            const int bad = DiagonalBlock<T, UPPER>{block, s.scale, width, team}.factor();
-            const int good = bad ? bad - 1 : width;
-            if (bad && lane == 0)
-                s.bad = row + bad;
+        team.block_sync();
+        if (b == p)
             item.store_block(block, row, good, row, good, true, lane);
-        }
-        team.block_sync();
-        if (s.bad)
+        if (s.bad) {
+            if (busy && b >= p)
+                store_row(b, 0, p, 1);
             break;
-        if (busy && b > p) {
-            solve_block<T, UPPER>(block, diagonal, s.scale, width, p % 2 == 0, team);
-            team.warp_sync();
-            item.store_block(block, row, rows, panels.first(p), width, false, lane);
         }
+        if (busy && b > p)
+            solve_block<T, UPPER>(block, diagonal, s.scale, width, p % 2 == 0, team);
         team.block_sync();
+        if (b == p && p < last) /* nobody waits for it any more */
+            store_row(b, 0, p, 1);
+        if (p == last) /* all share the last row */
+            store_row(last, b, last, last + 1);
         if (busy && b == p + 2) /* where the last but one was */
             fetch_block(b);
         fetched_so_far();
@@ -335,6 +373,8 @@ BL_HD void cholesky_by_slices(const MidCholesky &g, MidCholeskyShared<T> &s, T *
                            ? item.at(row + i, top + j)
                            : from_real<T>(0);
             };
+            /* For a sum to be subtracted from. */
+            auto read_late = [&](int i, int j) { return read(here(i), j); };
             /* Slice t is of panel t / 2. */
             auto depth_of = [&](int t) {
                 const int left = panels.width(t / 2) - t % 2 * S::DEPTH;
@@ -363,13 +403,13 @@ BL_HD void cholesky_by_slices(const MidCholesky &g, MidCholeskyShared<T> &s, T *
                     continue;
                 const T *slice = memory + t % 2 * S::STAGE;
                 if (t % 2 == 0)
-                    x.before(t / 2, block, read);
+                    x.before(t / 2, block, read_late);
                 x.products(t / 2, slice + place * SIDE, S::PITCH, slice, S::PITCH,
                            depth_of(t));
             }
             team.block_sync();
             if (busy)
-                x.end(block, read);
+                x.end(block, read_late);
             team.warp_sync();
             int done = width; /* rows and columns of the block on the diagonal */
             if (b == p) {

@@ -100,8 +100,8 @@ struct BlockTile {
             act(x[r][s], row(r), column(s));
     }
 
-    /* Products of `depth` columns, of rows `a` with those of the panel's block on the
-     * diagonal `b`, added up or subtracted. */
+    /* Products of `depth` columns, of rows `a` with those of the panel's
+     * block on the diagonal `b`, added up or subtracted. */
     template <bool SUM>
     BL_HD void products(const T *a, int pitch_a, const T *b, int pitch_b, int depth)
     {
@@ -132,7 +132,9 @@ struct BlockTile {
 
 /* ---- the block on the diagonal ---- */
 
-constexpr int LEAF = 8; /* columns that are factored in registers */
+/* Columns that are factored in registers. For 'U' there are sums beside them, and complex
+ * code would get too long. */
+constexpr int LEAF_OF_L = 16, LEAF = 8;
 
 /* Of xPOTRF2's recursion on n columns, the smallest node that holds both k and j >= k. */
 struct Node {
@@ -186,12 +188,26 @@ static __constant__ const LeafRules leaf_rules;
 static constexpr LeafRules leaf_rules;
 #endif
 
+template <class R>
+BL_HD R choose(bool first, R x, R y)
+{
+    return first ? x : y;
+}
+
+template <class R>
+BL_HD Complex<R> choose(bool first, Complex<R> x, Complex<R> y)
+{
+    return {first ? x.re : y.re, first ? x.im : y.im};
+}
+
 /* Lane i of a warp has row i of the block, which is of order n. */
 template <class T, bool UPPER>
 struct DiagonalBlock {
     using R = Real<T>;
-    T *d;     /* the block */
-    R *scale; /* reciprocals of its diagonal */
+    static constexpr int WIDTH =
+        UPPER || Traits<T>::complex ? LEAF : LEAF_OF_L; /* of a leaf */
+    T *d;                                               /* the block */
+    R *scale;                                           /* reciprocals of its diagonal */
     int n;
     const Team &team;
 
@@ -200,57 +216,105 @@ struct DiagonalBlock {
         return d[k * BLOCK_PITCH<T> + i];
     }
 
+    /* Where leaves are wide, it is all of the block that comes after the first leaf: at
+     * most 16 rows and columns, of which a lane has 8 columns of a row. */
+    BL_HD void apply_to_half(int j0) const
+    {
+        constexpr int HALF = WIDTH / 2;
+        const int i = j0 + team.lane() % WIDTH, j = j0 + team.lane() / WIDTH * HALF;
+        T x[HALF];
+        BL_UNROLL
+        for (int c = 0; c < HALF; c++)
+            x[c] = at(i % SIDE, (j + c) % SIDE);
+        BL_UNROLL_BY_FOUR
+        for (int k = 0; k < j0; k++) {
+            const T y = at(i % SIDE, k);
+            BL_UNROLL
+            for (int c = 0; c < HALF; c++)
+                x[c] = sub(x[c], square_product(at((j + c) % SIDE, k), y));
+        }
+        BL_UNROLL
+        for (int c = 0; c < HALF; c++)
+            if (i < n && j + c <= i)
+                at(i, j + c) = x[c];
+    }
+
     /* Products of the columns k0 to j0 with those from j0 to j1: a node of the recursion,
      * and its right half. */
     BL_HD void apply(int k0, int j0, int j1) const
     {
+        if constexpr (WIDTH == LEAF_OF_L) {
+            apply_to_half(j0);
+            return;
+        }
         const int i = team.lane();
         const bool inside = UPPER && i < j1;
         bool enters = false; /* the row has had its last sum with these columns */
         if constexpr (UPPER && Traits<T>::complex)
             enters = i >= j1 && i < n && Node(n, k0, i).first == k0;
         BL_ROLLED
-        for (int j = j0; j < j1; j += LEAF) {
-            T x[LEAF];
+        for (int j = j0; j < j1; j += WIDTH) {
+            T x[WIDTH];
             BL_UNROLL
-            for (int c = 0; c < LEAF; c++) {
-                x[c] = from_real<T>(0);
-                if (!inside && j + c < j1)
-                    x[c] = enters ? times_one(at(i, j + c)) : at(i, j + c);
+            for (int c = 0; c < WIDTH; c++) {
+                x[c] = at(i, (j + c) % SIDE); /* beyond j1 of no use */
+                if (UPPER && Traits<T>::complex)
+                    x[c] = choose(enters, times_one(x[c]), x[c]);
+                x[c] = choose(inside, from_real<T>(0), x[c]);
             }
-            BL_UNROLL_BY_TWO
+            BL_UNROLL_BY_FOUR
             for (int k = k0; k < j0; k++) {
                 const T y = at(i, k);
                 BL_UNROLL
-                for (int c = 0; c < LEAF; c++) { /* beyond j1 it is of no use */
+                for (int c = 0; c < WIDTH; c++) { /* beyond j1 it is of no use */
                     const T p = square_product(d[k * BLOCK_PITCH<T> + j + c], y);
-                    x[c] = inside ? add(x[c], p) : sub(x[c], p);
+                    if constexpr (UPPER)
+                        x[c] = choose(inside, add(x[c], p), sub(x[c], p));
+                    else
+                        x[c] = sub(x[c], p);
                 }
             }
             BL_UNROLL
-            for (int c = 0; c < LEAF; c++)
+            for (int c = 0; c < WIDTH; c++)
                 if (j + c < j1)
                     at(i, j + c) =
                         inside ? less_sum(at(i, j + c), x[c], i == j + c) : x[c];
         }
     }
 
-    /* The columns from f on, `count` <= LEAF of them. INFO counted from the block's
+    /* Element x less the product of LeafRules' number `bit`. */
+    BL_HD static void take(T &x, T &sum, T product, int bit, bool diagonal, unsigned adds,
+                           unsigned complete, unsigned last)
+    {
+        if constexpr (!UPPER) {
+            x = sub(x, product);
+        } else { /* without branches, which would cost more than what they save */
+            const bool inside = adds >> bit & 1, whole = inside && (complete >> bit & 1);
+            const T less = sub(x, product), more = add(sum, product);
+            T rest = less_sum(x, more, diagonal);
+            if (Traits<T>::complex)
+                rest = choose(last >> bit & 1, times_one(rest), rest);
+            x = choose(whole, rest, choose(inside, x, less));
+            sum = choose(whole, from_real<T>(0), choose(inside, more, sum));
+        }
+    }
+
+    /* The columns from f on, `count` <= WIDTH of them. INFO counted from the block's
      * first column. */
     BL_HD int leaf(int f, int count) const
     {
         const int lane = team.lane(), i = lane - f;
         const int rule = i >= 0 && i < count ? i : LEAF; /* none for rows beyond */
         unsigned adds = 0, complete = 0, last = 0;
-        T x[LEAF], sum[UPPER ? LEAF : 1];
+        T x[WIDTH], sum[UPPER ? WIDTH : 1], y = from_real<T>(0);
         BL_UNROLL
-        for (int c = 0; c < LEAF; c++)
+        for (int c = 0; c < WIDTH; c++)
             x[c] = c < count ? at(lane, f + c) : from_real<T>(0);
         if constexpr (UPPER) {
             adds = leaf_rules.adds[count][rule];
             complete = leaf_rules.complete[count];
             BL_UNROLL
-            for (int c = 0; c < LEAF; c++)
+            for (int c = 0; c < WIDTH; c++)
                 sum[c] = from_real<T>(0);
             if constexpr (Traits<T>::complex) {
                 unsigned none = leaf_rules.none[count][rule];
@@ -258,30 +322,40 @@ struct DiagonalBlock {
                 if (i >= count && lane < n && Node(n, f, lane).first == f)
                     none = 0xff;
                 BL_UNROLL
-                for (int c = 0; c < LEAF; c++)
+                for (int c = 0; c < WIDTH; c++)
                     if (none >> c & 1)
                         x[c] = times_one(x[c]);
             }
         }
+        /* The chain of roots and reciprocals is what all wait for; the products of a
+         * column, but for what the next pivot needs, are done beside the next root. */
         R pivot = from_lane(real(x[0]), f);
         BL_UNROLL
-        for (int k = 0; k < LEAF; k++) {
-            if (k >= count)
-                break;
-            if (!(pivot > 0))
-                return f + k + 1;
-            R length, inverse;
-            root_and_inverse(pivot, length, inverse);
-            T y;
+        for (int k = 0; k < WIDTH; k++) {
+            const bool usual = k < count && has_quick_root(pivot);
+            R length, inverse, near;
+            quick_root(pivot, length, inverse, near);
+            BL_UNROLL
+            for (int c = k; c < WIDTH && k > 0; c++)
+                take(x[c], sum[UPPER ? c : 0],
+                     square_product(d[(f + k - 1) * BLOCK_PITCH<T> + f + c], y),
+                     c * (c - 1) / 2 + k - 1, i == c, adds, complete, last);
+            if (!usual) {
+                if (k >= count)
+                    break;
+                if (!(pivot > 0))
+                    return f + k + 1;
+                length = root(pivot);
+                inverse = near = div(R(1), length);
+            }
             if constexpr (UPPER)
-                y = quotient(x[k], length, inverse);
+                y = quotient(x[k], length, inverse, near);
             else
                 y = mul(from_real<T>(inverse), x[k]);
             if (i == k)
                 y = from_real<T>(length);
-            if (k + 1 < LEAF) { /* the next pivot first: all wait for it */
-                constexpr int NEXT = LEAF - 1;
-                const int c = k < NEXT ? k + 1 : NEXT;
+            if (k + 1 < WIDTH) {
+                const int c = k + 1 < WIDTH ? k + 1 : k;
                 const R square = real(square_product(y, y));
                 R next;
                 if constexpr (UPPER)
@@ -294,27 +368,6 @@ struct DiagonalBlock {
             if (i == k)
                 scale[f + k] = inverse;
             team.warp_sync();
-            BL_UNROLL
-            for (int c = k + 1; c < LEAF; c++) {
-                const T p = square_product(d[(f + k) * BLOCK_PITCH<T> + f + c], y);
-                if constexpr (UPPER) {
-                    const int bit = c * (c - 1) / 2 + k;
-                    if (adds >> bit & 1) {
-                        sum[c] = add(sum[c], p);
-                        if (complete >> bit & 1) {
-                            x[c] = less_sum(x[c], sum[c], i == c);
-                            sum[c] = from_real<T>(0);
-                            if constexpr (Traits<T>::complex)
-                                if (last >> bit & 1)
-                                    x[c] = times_one(x[c]);
-                        }
-                    } else {
-                        x[c] = sub(x[c], p);
-                    }
-                } else {
-                    x[c] = sub(x[c], p);
-                }
-            }
         }
         return 0;
     }
@@ -322,13 +375,13 @@ struct DiagonalBlock {
     /* INFO. What comes after a pivot that is not positive is of no meaning. */
     BL_HD int factor() const
     {
-        const int middle = n > 2 * LEAF ? n / 2 : 0;
+        const int middle = n > 2 * WIDTH ? n / 2 : 0;
         int bad = 0;
         BL_ROLLED
         for (int turn = 0; turn < 4 && bad == 0; turn++) {
             const int first = turn < 2 ? 0 : middle;
             const int end = turn < 2 && middle ? middle : n;
-            const int inner = end - first > LEAF ? (end - first) / 2 : 0;
+            const int inner = end - first > WIDTH ? (end - first) / 2 : 0;
             if ((turn >= 2 && !middle) || (turn % 2 && !inner))
                 continue;
             if (turn == 2)
@@ -377,7 +430,7 @@ BL_HD void solve_block(T *block, const T *d, const Real<T> *scale, int n, bool e
         for (int k = 0; k < LEAF; k++) { /* beyond n it is of no use */
             const T *column = d + (j + k) * BLOCK_PITCH<T> + j;
             if constexpr (UPPER)
-                x[k] = quotient(x[k], real(column[k]), scale[j + k]);
+                x[k] = quotient(x[k], real(column[k]), scale[j + k], scale[j + k]);
             else
                 x[k] = mul(from_real<T>(scale[j + k]), x[k]);
             BL_UNROLL

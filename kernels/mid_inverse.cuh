@@ -40,6 +40,53 @@ struct Solve {
     }
 };
 
+/* row_at[k]: the row of B that comes to row k by the interchanges. `pivot` has room for n
+ * numbers. A block. */
+__device__ __forceinline__ void find_rows(const Pivots &pivots, int n, short *pivot,
+                                          short *row_at)
+{
+    for (int k = threadIdx.x; k < n; k += blockDim.x)
+        pivot[k] = short(pivots.get(k));
+    __syncthreads();
+    for (int r = threadIdx.x; r < n; r += blockDim.x) {
+        int at = r;
+#pragma unroll 4
+        for (int k = 0; k < n; k++) {
+            const int p = pivot[k];
+            at = at == k ? p : at == p ? k : at;
+        }
+        row_at[at] = short(r);
+    }
+    __syncthreads();
+}
+
+/* INFO of an inverse: where there is none of a factorisation, the first zero of the
+ * diagonal. The block; with `put` it writes it. */
+template <class T>
+__device__ __forceinline__ int64_t inverse_info(const MidSolve &g, const Solve<T> &w,
+                                                int64_t slot, bool put)
+{
+    int64_t info = 0;
+    if (g.lu_info.p || g.lu_info.array) {
+        info =
+            get_integer(operand_at(g.lu_info, g.packed ? slot : w.index, g.lu_info_size),
+                        g.lu_info_size);
+    } else {
+        __shared__ int first_zero;
+        if (threadIdx.x == 0)
+            first_zero = w.n;
+        __syncthreads();
+        for (int k = threadIdx.x; k < w.n; k += blockDim.x)
+            if (is_zero(w.lu[k + k * w.lda]))
+                atomicMin(&first_zero, k);
+        __syncthreads();
+        info = first_zero < w.n ? first_zero + 1 : 0;
+    }
+    if (put && threadIdx.x == 0 && (g.info.p || g.info.array))
+        put_integer(operand_at(g.info, w.index, g.int_size), g.int_size, info);
+    return info;
+}
+
 /* A block: a matrix. */
 template <class T>
 __global__ void __launch_bounds__(256) lu_copy(const MidCopy g)
@@ -49,13 +96,13 @@ __global__ void __launch_bounds__(256) lu_copy(const MidCopy g)
     if (g.items)
         item = g.items[g.first + slot];
     const T *from = (const T *)operand_at(g.from, item.index, sizeof(T));
-    T *to = (T *)g.to + slot * g.n * g.n;
+    T *to = (T *)g.to.p + slot * g.to.stride;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n = int(item.m);
     for (int j = warp; j < n; j += 8)
         for (int i = lane; i < n; i += 32)
-            to[i + int64_t(j) * g.n] = from[i + j * item.lda];
+            to[i + j * g.to.ld] = from[i + j * item.lda];
     if (g.own_items && threadIdx.x == 0)
-        g.own_items[slot] = {slot, item.m, item.n, g.n, 0};
+        g.own_items[slot] = {slot, item.m, item.n, g.to.ld, 0};
 }
 
 /* A block: the strange ones among every (number of blocks)-th matrix. */

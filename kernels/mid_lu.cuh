@@ -12,8 +12,11 @@
 #define BL_MID_LU_CUH
 
 #include "mid.h"
-#include "mid_rest.cuh"
+#include "mid_chip.cuh"
+#include "determinant.cuh"
 #include "kernel.cuh"
+#include "plain.cuh"
+#include "tiny.cuh" /* MOST_BLOCKS */
 
 namespace bl
 {
@@ -139,27 +142,18 @@ __device__ __forceinline__ unsigned largest_of_warp(unsigned x)
 #endif
 }
 
-/* ---- reciprocals, and when they are used ---- */
-
-__device__ __forceinline__ double reciprocal(double x)
-{
-    return __drcp_rn(x);
-}
-__device__ __forceinline__ float reciprocal(float x)
-{
-    return __frcp_rn(x);
-}
-/* div(one, z), with one division for both cases of each quotient. */
 template <class R>
-__device__ __forceinline__ Complex<R> reciprocal(Complex<R> z)
-{
-    const bool swap = fabs(z.re) < fabs(z.im);
-    const R large = swap ? z.im : z.re, ratio = div(swap ? z.re : z.im, large);
-    const R den = add(mul(swap ? z.re : z.im, ratio), large);
-    const R re = swap ? add(ratio, R(0)) : add(mul(R(0), ratio), R(1));
-    const R im = swap ? sub(mul(R(0), ratio), R(1)) : sub(R(0), ratio);
-    return {div(re, den), div(im, den)};
-}
+struct Image;
+template <>
+struct Image<float> {
+    using Type = unsigned;
+};
+template <>
+struct Image<double> {
+    using Type = unsigned long long;
+};
+
+/* ---- when reciprocals are used ---- */
 
 /* Keeps the compiler from putting one off until the other is there. */
 __device__ __forceinline__ void together(unsigned &x, float &y)
@@ -195,12 +189,6 @@ __device__ __forceinline__ int scaling(T pivot, T factor)
     if (size >= sfmin<Real<T>>())
         return Traits<T>::complex && is_one(factor) ? LEAVE : MULTIPLY;
     return rare_scaling(pivot);
-}
-
-template <class T>
-BL_CALL T quotient(T x, T y)
-{
-    return div(x, y);
 }
 
 /* ---- 16 bytes at a time ---- */
@@ -243,49 +231,41 @@ __device__ __forceinline__ void write_row(bool yes, T *row, const T (&u)[C],
         }
 }
 
-/* ---- global memory: a complex number in one access where its address allows ---- */
-
-template <class T>
-struct Parts {
-    using Type = T;
-};
-template <>
-struct Parts<Complex<float>> {
-    using Type = float2;
-};
-template <>
-struct Parts<Complex<double>> {
-    using Type = double2;
-};
-
-template <class T>
-__device__ __forceinline__ bool is_aligned(const T *p)
+/* To shared memory, where `yes`; a predicate, not a branch. */
+template <class V>
+__device__ __forceinline__ void put_where(bool yes, V *to, V v)
 {
-    return !Traits<T>::complex || (uintptr_t)p % sizeof(T) == 0;
-}
-
-template <class T>
-__device__ __forceinline__ T load(const T *p, bool aligned)
-{
-    if (Traits<T>::complex && aligned) {
-        auto v = *(const typename Parts<T>::Type *)p;
-        T x;
-        memcpy(&x, &v, sizeof x);
-        return x;
-    }
-    return *p;
-}
-
-template <class T>
-__device__ __forceinline__ void store(T *p, T x, bool aligned)
-{
-    if (Traits<T>::complex && aligned) {
-        typename Parts<T>::Type v;
-        memcpy(&v, &x, sizeof v);
-        *(typename Parts<T>::Type *)p = v;
+#ifdef __CUDA_ARCH__
+    const unsigned address = unsigned(__cvta_generic_to_shared(to));
+    static_assert(sizeof v == 1 || sizeof v == 4 || sizeof v == 8 || sizeof v == 16);
+    if constexpr (sizeof v == 1) {
+        asm volatile("{ .reg .pred p;\n"
+                     "setp.ne.u32 p, %0, 0;\n"
+                     "@p st.shared.u8 [%1], %2; }" ::"r"(unsigned(yes)),
+                     "r"(address), "r"(unsigned(v))
+                     : "memory");
     } else {
-        *p = x;
+        unsigned w[sizeof v / 4];
+        memcpy(w, &v, sizeof v);
+        BL_UNROLL
+        for (int i = 0; i < int(sizeof v) / 4; i += sizeof v == 4 ? 1 : 2)
+            if constexpr (sizeof v == 4)
+                asm volatile("{ .reg .pred p;\n"
+                             "setp.ne.u32 p, %0, 0;\n"
+                             "@p st.shared.u32 [%1], %2; }" ::"r"(unsigned(yes)),
+                             "r"(address), "r"(w[0])
+                             : "memory");
+            else
+                asm volatile("{ .reg .pred p;\n"
+                             "setp.ne.u32 p, %0, 0;\n"
+                             "@p st.shared.v2.u32 [%1], {%2, %3}; }" ::"r"(unsigned(yes)),
+                             "r"(address + i * 4), "r"(w[i]), "r"(w[i + 1])
+                             : "memory");
     }
+#else
+    if (yes)
+        *to = v;
+#endif
 }
 
 __device__ __forceinline__ void put_integer(void *p, int size, int64_t value)
@@ -305,18 +285,18 @@ __device__ __forceinline__ int64_t get_integer(const void *p, int size)
 
 /* Row r of the matrix is the r-th row it came with. The L of panel q is packed: the rows
  * that had no pivot before the panel, in their order, column after column. */
-template <class T, int R, int C, int W>
+template <class T, int R, int C, int W, bool SCALED>
 struct Chip {
     static constexpr int ROWS = 32 * R, PANELS = ROWS / C;
     static constexpr int STRIDE = C + PER_VECTOR<T>; /* between rows of C elements */
 
-    T rows[W][C * STRIDE];   /* a warp's pivot rows of its panel, C at a time */
-    T corner[PANELS][C * C]; /* L of a panel in its own pivot rows, by columns */
-    T factor[2];             /* the reciprocal of the last pivots */
-    Real<T> magnitude[ROWS]; /* of a column, for ties */
+    T rows[W][C * STRIDE];            /* a warp's pivot rows of its panel, C at a time */
+    T corner[PANELS][C * C];          /* L of a panel in its own pivot rows, by columns */
+    Real<T> magnitude[ROWS];          /* of a column, for ties */
+    Real<T> scale[SCALED ? ROWS : 1]; /* a row's, for GETRFSP */
     Signal column[ROWS], panel[PANELS], placed[PANELS];
+    Product product;     /* of the diagonal, where the determinant is asked for */
     int pivot[ROWS + C]; /* the row of step k; -1: there is no step k (yet) */
-    int how[2];          /* the Scaling of the last pivots */
     int step[ROWS];      /* the step whose pivot a row is; NONE, OUTSIDE */
     int position[ROWS],
         at[ROWS]; /* of a row; of a position, after `interchanges` steps */
@@ -332,18 +312,11 @@ struct Chip {
 
 enum { NONE = 1 << 20, OUTSIDE = -1 };
 
-/* Where panel q begins in the packed L of a matrix of m rows. */
-template <int C>
-__host__ __device__ __forceinline__ int packed(int m, int q)
-{
-    return C * (q * m - C * (q * (q - 1) / 2));
-}
-
-template <class T, int R, int C, int W>
+template <class T, int R, int C, int W, bool SCALED>
 size_t lu_shared_bytes(int m, int n)
 {
     const int order = m < n ? m : n;
-    return (sizeof(Chip<T, R, C, W>) + 15) / 16 * 16 +
+    return (sizeof(Chip<T, R, C, W, SCALED>) + 15) / 16 * 16 +
            packed<C>(m, (order + C - 1) / C) * sizeof(T);
 }
 
@@ -427,17 +400,20 @@ static BL_CALL int moves_of(const Pivots &pivots, int width, short *from, short 
 
 /* Columns c0 + j, j < C, of all rows; lane l holds rows 32 i + l. `rows` is the warp's
  * own part of s.rows. */
-template <class T, int R, int C, int W>
+template <class T, int R, int C, int W, bool SCALED>
 struct Panel {
-    using Shared = Chip<T, R, C, W>;
+    using Shared = Chip<T, R, C, W, SCALED>;
     static constexpr int STRIDE = Shared::STRIDE;
     Shared &s;
     T *rows;
     int lane;
     T a[R][C];
+    unsigned active[R]; /* ~0: the row has no pivot yet; or 0 */
+    int place[R];       /* of the row in the columns of L that the panel makes next */
+    Real<T> scale[R];
 
-    __device__ __forceinline__ Panel(Shared &shared)
-        : s(shared), rows(shared.rows[threadIdx.x / 32]), lane(threadIdx.x % 32)
+    __device__ __forceinline__ Panel(Shared &shared, int warp)
+        : s(shared), rows(shared.rows[warp]), lane(threadIdx.x % 32)
     {
     }
 
@@ -445,22 +421,28 @@ struct Panel {
      * matter. */
     __device__ __forceinline__ void read(const T *A, int64_t lda, int m, int n)
     {
-        const bool aligned = is_aligned(A);
+        const bool whole = is_whole(A);
         BL_UNROLL
         for (int j = 0; j < C; j++)
             BL_UNROLL
         for (int i = 0; i < R; i++)
-            a[i][j] = load(A + min(i * 32 + lane, m - 1) + min(j, n - 1) * lda, aligned);
+            a[i][j] = load(A + min(i * 32 + lane, m - 1) + min(j, n - 1) * lda, whole);
+        BL_UNROLL
+        for (int i = 0; i < R; i++) {
+            active[i] = i * 32 + lane < m ? ~0u : 0;
+            if (SCALED)
+                scale[i] = s.scale[i * 32 + lane];
+        }
     }
 
-    /* a -= l u for a column of L: place[i] is where row i of the lane is in it. */
-    __device__ __forceinline__ void subtract(const T *l, const int (&place)[R],
+    /* a -= l u for a column of L: there[i] is where row i of the lane is in it. */
+    __device__ __forceinline__ void subtract(const T *l, const int (&there)[R],
                                              const T *row)
     {
         T x[R], u[C];
         BL_UNROLL
         for (int i = 0; i < R; i++)
-            x[i] = load(l + place[i], true);
+            x[i] = load(l + there[i], true);
         read_row(u, row);
         BL_UNROLL
         for (int j = 0; j < C; j++)
@@ -474,12 +456,13 @@ struct Panel {
      * `rows`. */
     __device__ __forceinline__ void apply(int q, int steps, const T *l, int height)
     {
-        int place[R];
+        int there[R];
         BL_UNROLL
         for (int i = 0; i < R; i++) {
             const int turn = s.turn[q][i * 32 + lane];
+            active[i] = turn < C ? 0 : active[i];
             write_row(turn < C, rows + turn * STRIDE, a[i]);
-            place[i] = s.place[q][i * 32 + lane];
+            there[i] = s.place[q][i * 32 + lane];
         }
         __syncwarp();
         T x[C];
@@ -504,148 +487,223 @@ struct Panel {
         __syncwarp();
         BL_UNROLL_BY_TWO
         for (int i = 0; i < steps; i++)
-            subtract(l + i * height, place, rows + i * STRIDE);
+            subtract(l + i * height, there, rows + i * STRIDE);
     }
 
-    /* Take out panel q while it is being factored, column by column. Returns the steps
-     * that it had. */
-    __device__ __forceinline__ int follow(int q, const T *l, int height)
+    /* What the next pivot may be: the largest of a lane's first elements and of all of
+     * them, by magnitude_key(). */
+    struct Candidate {
+        T value, factor; /* of the lane; its quick reciprocal */
+        unsigned most, all;
+        int where;  /* its row is 32 where + lane */
+        bool twice; /* or another one is */
+    };
+
+    /* What row i of the lane is compared by. */
+    __device__ __forceinline__ auto size(int i) const
     {
-        int place[R], k = 0;
-        bool here[R];
+        if constexpr (SCALED)
+            return mul(abs1(a[i][0]), scale[i]);
+        else
+            return a[i][0];
+    }
+
+    __device__ __forceinline__ Candidate candidate() const
+    {
+        Candidate c;
+        c.value = a[0][0];
+        c.most = magnitude_key(size(0)) & active[0];
+        c.where = 0;
+        c.twice = false;
+        BL_UNROLL
+        for (int i = 1; i < R; i++) {
+            const unsigned key = magnitude_key(size(i)) & active[i];
+            const bool greater = key > c.most;
+            c.twice = greater ? false : c.twice || key == c.most;
+            c.value = greater ? a[i][0] : c.value;
+            c.where = greater ? i : c.where;
+            c.most = max(c.most, key);
+        }
+        c.all = largest_of_warp(c.most);
+        c.factor = quick_reciprocal(c.value);
+        together(c.all, c.factor);
+        return c;
+    }
+
+    /* Take out panel q, the one before, while it is being factored, column by column, and
+     * find the first candidates and the places for what comes then. Returns the steps
+     * that it had. */
+    __device__ __forceinline__ int follow(int q, const T *l, int height, Candidate &next)
+    {
+        int there[R], k = 0;
         for (; k < C; k++) {
             s.column[q * C + k].wait();
             const int pivot = s.pivot[q * C + k];
             if (pivot < 0)
                 break;
+            if (k == 0)
+                BL_UNROLL
+            for (int i = 0; i < R; i++)
+                place[i] = there[i] = s.place[q][i * 32 + lane];
+            T v[C], *const row = rows + k * STRIDE;
+            select(v, pivot / 32);
+            write_row(pivot % 32 == lane, row, v);
+            const int gone = s.place[q][pivot];
             BL_UNROLL
             for (int i = 0; i < R; i++) {
-                if (k == 0)
-                    place[i] = s.place[q][i * 32 + lane];
-                here[i] = __any_sync(ALL_LANES, pivot == i * 32 + lane);
+                active[i] = pivot == i * 32 + lane ? 0 : active[i];
+                place[i] -= gone < there[i];
             }
+            __syncwarp();
+            if (k < C - 1) {
+                subtract(l + k * height, there, row);
+                continue;
+            }
+            T x[R], u[C];
             BL_UNROLL
             for (int i = 0; i < R; i++)
-                if (here[i])
-                    write_row(pivot % 32 == lane, rows + k * STRIDE, a[i]);
-            __syncwarp();
-            subtract(l + k * height, place, rows + k * STRIDE);
+                x[i] = load(l + k * height + there[i], true);
+            read_row(u, row);
+            BL_UNROLL
+            for (int i = 0; i < R; i++)
+                a[i][0] = sub(a[i][0], mul(x[i], u[0]));
+            next = candidate();
+            BL_UNROLL
+            for (int j = 1; j < C; j++)
+                BL_UNROLL
+            for (int i = 0; i < R; i++)
+                a[i][j] = sub(a[i][j], mul(x[i], u[j]));
         }
         return k;
     }
 
-    /* Step k, column j of the panel, which stands first in `a`; afterwards the next one
-     * does, so that all steps are one loop that the instruction cache holds. The pivot
-     * row goes to `rows` in the same way, from the pivot on. `active`: rows without a
-     * pivot. False: a NaN or Inf in the column, nothing done. */
-    __device__ __forceinline__ bool eliminate(int p, int j, T *l, const int (&place)[R],
-                                              unsigned (&active)[R])
+    /* Where the quick way will not do: several may be largest, or the reciprocal is not
+     * all there is to the column. Returns its Scaling. */
+    __device__ __forceinline__ int choose(int p, int k, Candidate &c, bool &chosen)
     {
-        const int k = p * C + j;
-        unsigned key[R], most = 0;
-        T mine = a[0][0];
-        int where = 0;
-        bool twice = false;
-        BL_UNROLL
-        for (int i = 0; i < R; i++) {
-            key[i] = magnitude_key(a[i][0]) & active[i];
-            if (i > 0) {
-                bool greater = key[i] > most;
-                twice = greater ? false : twice || key[i] == most;
-                mine = greater ? a[i][0] : mine;
-                where = greater ? i : where;
-            }
-            most = max(most, key[i]);
-        }
-        unsigned all = largest_of_warp(most);
-        T factor = reciprocal(mine);
-        together(all, factor);
-        bool chosen = most == all;
         const unsigned ballot = __ballot_sync(ALL_LANES, chosen);
-        const bool tie =
-            __any_sync(ALL_LANES, chosen && twice) || (ballot & (ballot - 1));
-        if (all >= infinity_key<Real<T>>())
-            return false;
-        int pivot = where * 32 + lane;
-        if (tie) {
+        if (__any_sync(ALL_LANES, chosen && c.twice) || (ballot & (ballot - 1))) {
             BL_UNROLL
             for (int i = 0; i < R; i++)
-                s.magnitude[i * 32 + lane] = active[i] ? abs1(a[i][0]) : Real<T>(-1);
+                s.magnitude[i * 32 + lane] = active[i] ? abs1(size(i)) : Real<T>(-1);
             __syncwarp();
-            pivot = first_largest(s, Shared::ROWS, k, p);
+            const int pivot = first_largest(s, Shared::ROWS, k, p);
             chosen = pivot % 32 == lane;
+            c.where = pivot / 32;
             BL_UNROLL
-            for (int i = 0; i < R; i++) {
-                bool it = pivot == i * 32 + lane;
-                mine = it ? a[i][0] : mine;
-                key[i] = it ? all : 0;
-            }
-            factor = reciprocal(mine);
+            for (int i = 0; i < R; i++)
+                c.value = i == c.where ? a[i][0] : c.value;
         }
-        if (chosen) {
-            s.factor[k % 2] = factor;
-            s.how[k % 2] = scaling(mine, factor);
-            s.pivot[k] = pivot;
-            s.step[pivot] = k;
-            s.turn[p][pivot] = (unsigned char)j;
+        c.factor = reciprocal(c.value);
+        int how = scaling(c.value, c.factor);
+        if (chosen && how != MULTIPLY && s.zero == 0 && is_zero(c.value))
+            s.zero = k + 1;
+        const unsigned one = __ballot_sync(ALL_LANES, chosen);
+        return __shfl_sync(ALL_LANES, how, __ffs(int(one)) - 1);
+    }
+
+    /* The lane's row 32 where + lane. */
+    __device__ __forceinline__ void select(T (&v)[C], int where) const
+    {
+        BL_UNROLL
+        for (int c = 0; c < C; c++)
+            BL_UNROLL
+        for (int i = 0; i < R; i++)
+            v[c] = i == 0 || i == where ? a[i][c] : v[c];
+    }
+
+    /* Step k, column j of the panel, which stands first in `a`; afterwards the next one
+     * does, so that all steps are one loop that the instruction cache holds. The pivot
+     * row goes to `rows` in the same way, from the pivot on, its reciprocal behind it.
+     * `next`: this step's candidates, on return the next
+     * one's, which are found in the shadow of the last columns' sums. False: a NaN or Inf
+     * in the column, nothing done. */
+    __device__ __forceinline__ bool eliminate(int p, int j, T *l, int height,
+                                              Candidate &next)
+    {
+        const int k = p * C + j;
+        T v[C];
+        select(v, next.where);
+        bool chosen = next.most == next.all;
+        const bool odd = next.twice ||
+                         (SCALED && !is_moderate<T>(magnitude_key(next.value))) ||
+                         !has_moderate_parts(next.value) ||
+                         (Traits<T>::complex && is_one(next.factor));
+        const unsigned ballot = __ballot_sync(ALL_LANES, chosen);
+        const bool rare = __any_sync(ALL_LANES, chosen && odd) ||
+                          (ballot & (ballot - 1)) || !is_moderate<T>(next.all);
+        int how = MULTIPLY;
+        if (__builtin_expect(rare, 0)) {
+            if (next.all >= infinity_key<Real<T>>())
+                return false;
+            how = choose(p, k, next, chosen);
+            select(v, next.where);
         }
         T *row = rows + j * STRIDE, u[C], x[R];
-        bool is_pivot[R], here[R];
-        BL_UNROLL
-        for (int i = 0; i < R; i++) {
-            is_pivot[i] = key[i] == all;
-            here[i] = __any_sync(ALL_LANES, is_pivot[i]);
-            active[i] = is_pivot[i] ? 0 : active[i];
-        }
+        const int pivot = next.where * 32 + lane;
+        write_row(chosen, row, v);
+        put_where(chosen, row + C, next.factor);
+        put_where(chosen, &s.pivot[k], pivot);
+        put_where(chosen, &s.step[pivot], k);
+        put_where(chosen, &s.turn[p][pivot], (unsigned char)j);
         BL_UNROLL
         for (int i = 0; i < R; i++)
-            if (here[i])
-                write_row(is_pivot[i], row, a[i]);
+            active[i] = chosen && next.where == i ? 0 : active[i];
         __syncwarp();
-        factor = s.factor[k % 2];
-        const int how = s.how[k % 2];
+        const T factor = load(row + C, true);
         read_row(u, row);
         BL_UNROLL
         for (int i = 0; i < R; i++)
             x[i] = mul(factor, a[i][0]);
-        if (how != MULTIPLY) {
+        if (__builtin_expect(how != MULTIPLY, 0)) {
             BL_UNROLL
             for (int i = 0; i < R; i++)
                 x[i] = how == LEAVE ? a[i][0] : quotient(a[i][0], u[0]);
         }
         BL_UNROLL
         for (int i = 0; i < R; i++)
-            if (active[i])
-                l[place[i]] = x[i];
-        if (how != MULTIPLY && lane == 0 && s.zero == 0 && is_zero(u[0]))
-            s.zero = k + 1;
+            a[i][0] = sub(a[i][1], mul(x[i], u[1]));
+        BL_UNROLL
+        for (int i = 0; i < R; i++)
+            put_where(active[i], l + place[i], x[i]);
         s.column[k].set();
         BL_UNROLL
-        for (int c = 1; c < C; c++)
+        for (int i = 0; i < R; i++)
+            place[i] += height;
+        next = candidate();
+        BL_UNROLL
+        for (int c = 2; c < C; c++)
             BL_UNROLL
         for (int i = 0; i < R; i++)
             a[i][c - 1] = sub(a[i][c], mul(x[i], u[c]));
         return true;
     }
 
-    /* Factor the panel, which has been taken out of by all before it: L to `l`. Returns
-     * the steps done, of `steps`. */
-    __device__ __forceinline__ int factor(int p, int steps, T *l, int height)
+    /* Factor the panel, which has been taken out of by all before it: L to `l`. `known`:
+     * follow() has found the first candidates and the places. Returns the steps done, of
+     * `steps`. */
+    __device__ __forceinline__ int factor(int p, int steps, T *l, int height, bool known,
+                                          Candidate &next)
     {
-        int place[R], count = 0, done = 0;
-        unsigned active[R]; /* ~0 or 0 */
+        int done = 0;
+        if (!known) {
+            int count = 0;
+            next = candidate();
+            BL_UNROLL
+            for (int i = 0; i < R; i++) {
+                const unsigned ballot = __ballot_sync(ALL_LANES, active[i] != 0);
+                place[i] = count + __popc(ballot & ((1u << lane) - 1));
+                count += __popc(ballot);
+            }
+        }
         BL_UNROLL
         for (int i = 0; i < R; i++) {
-            const bool yes = s.step[i * 32 + lane] >= p * C;
-            active[i] = yes ? ~0u : 0;
-            unsigned ballot = __ballot_sync(ALL_LANES, yes);
-            place[i] = yes ? count + __popc(ballot & ((1u << lane) - 1)) : 0;
+            place[i] = active[i] ? place[i] : 0;
             s.place[p][i * 32 + lane] = (unsigned char)place[i];
             s.turn[p][i * 32 + lane] = 255;
-            count += __popc(ballot);
         }
 #pragma unroll 1
-        while (done < steps && eliminate(p, done, l + done * height, place, active))
+        while (done < steps && eliminate(p, done, l, height, next))
             done++;
         __syncwarp();
         for (int e = lane; e < C * C; e += 32) {
@@ -659,11 +717,11 @@ struct Panel {
     }
 
     /* `rows`, whose first is row 0 of A. With a corner: the panel's own, L below the
-     * diagonal, and each row begins there. */
-    __device__ __forceinline__ void write_rows(T *A, int64_t lda, int m, int n,
+     * diagonal, and each row begins there. Without `put` they are looked at only. */
+    __device__ __forceinline__ void write_rows(T *A, int64_t lda, int m, int n, bool put,
                                                const T *corner = nullptr)
     {
-        const bool aligned = is_aligned(A);
+        const bool whole = is_whole(A);
         BL_UNROLL
         for (int e = lane; e < C * C; e += 32) {
             int r = e % C, j = e / C;
@@ -673,7 +731,8 @@ struct Panel {
                               : rows[r * STRIDE + j - r];
                 if (Traits<T>::complex && !is_finite(x))
                     atomicOr(&s.strange, 1);
-                store(A + r + j * lda, x, aligned);
+                if (put)
+                    store(A + r + j * lda, x, whole);
             }
         }
         __syncwarp();
@@ -718,23 +777,111 @@ __device__ __noinline__ void write_moves(Shared &s, Moves &moves, const Pivots &
         moves.count = s.interchanges;
 }
 
+/* One over the largest element of each row, as row_scales() of plain.cuh. The block. */
+template <class T, class Shared>
+__device__ __noinline__ void find_scales(Shared &s, const T *A, int64_t lda, int m, int n)
+{
+    using R = Real<T>;
+    using Bits = typename Image<R>::Type; /* in the order of the numbers, if positive */
+    const int thread = threadIdx.x, lane = thread % 32;
+    __syncthreads(); /* racecheck takes a signal's first write for one to what it precedes
+                      */
+    for (int i = thread; i < Shared::ROWS; i += blockDim.x)
+        s.scale[i] = sfmin<R>();
+    __syncthreads();
+    constexpr int ROWS = Shared::ROWS / 32;
+    R most[ROWS];
+    BL_UNROLL
+    for (int i = 0; i < ROWS; i++)
+        most[i] = sfmin<R>();
+#pragma unroll 4
+    for (int j = thread / 32; j < n; j += blockDim.x / 32)
+        BL_UNROLL
+    for (int i = 0; i < ROWS; i++) {
+        const R x = abs1(A[min(i * 32 + lane, m - 1) + j * lda]);
+        most[i] = x > most[i] ? x : most[i]; /* never a NaN */
+    }
+    BL_UNROLL
+    for (int i = 0; i < ROWS; i++) {
+        Bits bits;
+        memcpy(&bits, &most[i], sizeof bits);
+        atomicMax((Bits *)&s.scale[i * 32 + lane], bits);
+    }
+    __syncthreads();
+    for (int i = thread; i < Shared::ROWS; i += blockDim.x)
+        s.scale[i] = div(R(1), s.scale[i]);
+    __syncthreads();
+}
+
+/* The rest of GETRFSP from step `done` on, where a NaN or Inf has come up; scales by
+ * positions. */
+template <class T>
+BL_CALL int64_t plain_rest(Team &team, int m, int n, T *a, int64_t lda,
+                           const Pivots &pivots, Real<T> *scale, int done, int64_t info)
+{
+    for (int k = done; k < m && k < n; k++) {
+        T *const column = a + k + k * lda;
+        if (plain_column(team, m - k, column, pivots.from(k), scale + k) && info == 0)
+            info = k + 1;
+        const int64_t p = pivots.from(k).get(0) + k;
+        for (int j = int(team.rank()); j < n; j += int(team.size()))
+            if (j != k && p != k) {
+                T *const c = a + j * lda, x = c[k];
+                c[k] = c[p];
+                c[p] = x;
+            }
+        team.sync();
+        for (int j = k + 1; j < n; j++)
+            for (int i = k + 1 + int(team.rank()); i < m; i += int(team.size()))
+                a[i + j * lda] = sub(a[i + j * lda], mul(column[i - k], a[k + j * lda]));
+        team.sync();
+    }
+    return info;
+}
+
+/* The determinant's next factors, which begin rows of a panel. One lane. */
+template <class T>
+__device__ __noinline__ void multiply_diagonal(Product &product, const T *rows,
+                                               int stride, const int *ipiv, int first,
+                                               int steps)
+{
+    Product det = product;
+    for (int r = 0; r < steps; r++) {
+        const T u = rows[r * stride];
+        multiply_on(det, ipiv[first + r] == first + r ? u : negative(u));
+    }
+    product = det;
+}
+
 /* ---- the kernel ---- */
+
+__device__ __forceinline__ struct bl_item item_of(const MidArguments &g)
+{
+    if (g.items)
+        return g.items[blockIdx.x];
+    return {blockIdx.x, g.m, g.n, g.a.ld, 0};
+}
+
+/* Where it pays that the same kernel solves: while a warp does, the others of its block
+ * have nothing to do, and there must be enough other blocks. */
+template <class T, int R>
+constexpr bool solves_on_chip = !Traits<T>::complex && R <= 3;
 
 /* A block: a matrix. Warp w: panels w, w + W, ... of C columns. A thread: rows lane,
  * lane + 32, ... of the panel. Shared memory: Chip, then L, packed. */
-template <class T, int R, int C, int W, int BLOCKS>
-__global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments g)
+template <class T, int R, int C, int W, int BLOCKS, bool SCALED>
+__global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_BLOCKS)
+    lu_on_chip(const MidArguments g)
 {
     extern __shared__ __align__(16) char memory[];
-    using Shared = Chip<T, R, C, W>;
+    using Shared = Chip<T, R, C, W, SCALED>;
+    constexpr bool SOLVES = !SCALED && solves_on_chip<T, R>;
     Shared &s = *(Shared *)memory;
     T *const packed_l = (T *)(memory + (sizeof(Shared) + 15) / 16 * 16);
-    struct bl_item item = {blockIdx.x, g.m, g.n, g.a.ld, 0};
-    if (g.items)
-        item = g.items[blockIdx.x];
+    /* Whether nothing but the determinant is asked for. */
+    const bool quiet = !SCALED && (g.phase.p || g.phase.array);
+    const struct bl_item item = item_of(g);
     int m = int(item.m), n = int(item.n), order = m < n ? m : n;
-    int64_t info = 0;
-    void *const info_at = operand_at(g.info, item.index, g.int_size);
     const int64_t lda = item.lda;
     T *A = (T *)operand_at(g.a, item.index, sizeof(T));
     const T *from = A;
@@ -742,10 +889,9 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     if (g.moves && g.first > 0) {
         if (g.first >= order)
             return;
-        info = get_integer(info_at, g.int_size);
     } else if (order < 1) { /* one item of many */
         if (threadIdx.x == 0)
-            put_integer(info_at, g.int_size, 0);
+            put_integer(operand_at(g.info, item.index, g.int_size), g.int_size, 0);
         return;
     }
     if (g.moves) {
@@ -759,7 +905,8 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     }
     A = (T *)__cvta_global_to_generic(__cvta_generic_to_global(A));
     const int panels = (n + C - 1) / C, pivoting = (order + C - 1) / C;
-    const int warp = threadIdx.x / 32;
+    /* From a lane, or else the compiler asks for the thread's number again and again. */
+    const int warp = __shfl_sync(ALL_LANES, int(threadIdx.x / 32), 0);
 
     for (int i = threadIdx.x; i < Shared::ROWS + C; i += W * 32) {
         s.pivot[i] = -1;
@@ -776,8 +923,11 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
     if (threadIdx.x == 0) {
         s.interchanges = s.zero = s.strange = 0;
         s.steps = order;
+        s.product = {{1, 0}, 0};
     }
-    Panel<T, R, C, W> panel(s);
+    if constexpr (SCALED)
+        find_scales(s, from, ld_from, m, n);
+    Panel<T, R, C, W, SCALED> panel(s, warp);
     bool begun = false;
     for (int p = warp; p < panels; p += W) {
         T *const own = A + int64_t(p * C) * lda;
@@ -788,54 +938,79 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
         begun = true;
 
         const int before = p < pivoting ? p : pivoting;
+        typename decltype(panel)::Candidate next;
+        bool known = false;
         int q = 0, first = 0; /* of the panel's columns, the first not to have a pivot */
         for (; q < before; q++) {
             const T *l = packed_l + packed<C>(m, q);
             const int height = m - q * C;
             int count;
+            known = false;
             if (q < p - 1 || s.panel[q].is_set()) {
                 s.panel[q].wait();
                 count = s.count[q];
                 panel.apply(q, count, l, height);
             } else {
-                count = panel.follow(q, l, height);
+                count = panel.follow(q, l, height, next);
+                known = true;
             }
             __syncwarp();
-            panel.write_rows(own + q * C, lda, count, columns);
+            panel.write_rows(own + q * C, lda, count, columns, !quiet);
             if (count < C)
                 break;
         }
         bool all = q == before && p >= pivoting;
         if (q == before && p < pivoting) {
             const int steps = min(C, order - p * C);
-            first = panel.factor(p, steps, packed_l + packed<C>(m, p), m - p * C);
+            first = panel.factor(p, steps, packed_l + packed<C>(m, p), m - p * C, known,
+                                 next);
             all = first == steps;
             if (threadIdx.x % 32 == 0 && !all)
                 s.steps = p * C + first;
             for (int j = first; j < C; j++)
                 s.column[p * C + j].set();
             s.panel[p].set();
-            panel.write_rows(own + p * C, lda, first, columns, s.corner[p]);
+            panel.write_rows(own + p * C, lda, first, columns, !quiet, s.corner[p]);
             if (p > 0)
                 s.placed[p - 1].wait();
-            if (threadIdx.x % 32 == 0)
+            if (threadIdx.x % 32 == 0) {
                 interchange_on(s, p * C + first);
+                if (quiet)
+                    multiply_diagonal(s.product, panel.rows, panel.STRIDE, s.ipiv, p * C,
+                                      first);
+            }
+            __syncwarp(); /* before the pivot rows are written over */
             s.placed[p].set();
         }
         /* What ended the steps has been published; else `steps` is as it was. */
-        if (!all && s.steps < order) {
+        if (!all && s.steps < order && !quiet) {
             s.placed[s.steps / C].wait();
             panel.write_left(own + first * lda, lda, min(C, columns) - first);
         }
     }
     if (!begun)
         __syncthreads();
+    auto right_side = [&](int c) {
+        return (T *)operand_at(g.b, item_of(g).index, sizeof(T)) + c * g.b.ld;
+    };
+    /* The warp whose turn it were rides along. */
+    const int column = (warp - panels % W + W) % W;
+    T y[R];
+    bool solves = false;
+    if constexpr (SOLVES)
+        solves =
+            column < g.nrhs && ride_along<T, R, C>(s.column, s.pivot, s.place, packed_l,
+                                                   n, right_side(column), y);
     __syncthreads();
+    const bool rest = s.steps < order || (Traits<T>::complex && !SCALED && s.strange);
+    if constexpr (SOLVES)
+        if (solves && !rest && s.zero == 0)
+            solve_upper<T, R>(s.step, A, lda, n, y, right_side(column));
 
     /* L below the corners, in the order of the positions. */
     const int steps = s.steps;
-    const bool aligned = is_aligned(A);
-    for (int q = warp; q * C < steps; q += W) {
+    const bool whole = is_whole(A);
+    for (int q = warp; q * C < steps && !quiet; q += W) {
         const T *l = packed_l + packed<C>(m, q);
         const int height = m - q * C, count = min(C, steps - q * C);
         T *to = A + int64_t(q * C) * lda;
@@ -844,35 +1019,57 @@ __global__ void __launch_bounds__(W * 32, BLOCKS) lu_on_chip(const MidArguments 
             BL_UNROLL
             for (int j = 0; j < C; j++)
                 if (j < count)
-                    store(to + i + j * lda, l[j * height + place], aligned);
+                    store(to + i + j * lda, l[j * height + place], whole);
         }
     }
-    const Pivots pivots = {operand_at(g.ipiv, item.index, g.int_size), g.int_size,
-                           g.first};
+    const int64_t index = item_of(g).index, number = index + (quiet ? g.number : 0);
+    const Pivots pivots = {operand_at(g.ipiv, index, g.int_size), g.int_size, g.first};
     for (int k = threadIdx.x; k < steps; k += W * 32)
         pivots.set(k, s.ipiv[k]);
-    const bool rest = steps < order || (Traits<T>::complex && s.strange);
     int64_t zero = s.zero;
     if (rest) {
         Team team;
         team.thread = threadIdx.x;
         team.threads = W * 32;
+        if (quiet) /* from the beginning */
+            copy(team, m, n, from, ld_from, A, lda);
         __syncthreads();
-        zero = lu_rest(team, m, n, A, lda, pivots, steps, n, zero);
+        if constexpr (SCALED) {
+            for (int i = threadIdx.x; i < m; i += W * 32)
+                s.magnitude[i] = s.scale[s.at[i]];
+            __syncthreads();
+            zero = plain_rest(team, m, n, A, lda, pivots, s.magnitude, steps, zero);
+        } else
+            zero = lu_rest(team, m, n, A, lda, pivots, quiet ? 0 : steps, n,
+                           quiet ? 0 : zero);
+        __syncthreads();
+        if (quiet)
+            determinant(team, n, A, lda, pivots,
+                        (T *)operand_at(g.phase, number, sizeof(T)),
+                        (Real<T> *)operand_at(g.logabs, number, sizeof(Real<T>)));
     }
-    if (threadIdx.x == 0)
-        put_integer(info_at, g.int_size, info ? info : zero ? g.first + zero : 0);
+    if (threadIdx.x == 0) {
+        void *const at = operand_at(g.info, number, g.int_size);
+        const int64_t before = g.moves && g.first > 0 ? get_integer(at, g.int_size) : 0;
+        put_integer(at, g.int_size, before ? before : zero ? g.first + zero : 0);
+        if (quiet && !rest)
+            put_determinant(s.product, (T *)operand_at(g.phase, number, sizeof(T)),
+                            (Real<T> *)operand_at(g.logabs, number, sizeof(Real<T>)));
+    }
+    if constexpr (SOLVES)
+        if (rest && zero == 0 && warp < g.nrhs)
+            solve_slowly(A, lda, n, pivots, right_side(warp));
     if (g.moves)
         write_moves(s, g.moves[blockIdx.x], pivots, m, order, rest);
 }
 
 /* For up to `rows` rows, as a rule as many as it can have. */
-template <class T, int R, int C, int W, int BLOCKS>
+template <class T, int R, int C, int W, int BLOCKS, bool SCALED = false>
 constexpr MidKernel on_chip(int rows = 32 * R)
 {
     static_assert(R <= 8, "a place in a column is a byte");
-    return {(const void *)lu_on_chip<T, R, C, W, BLOCKS>, rows, 32 * W,
-            lu_shared_bytes<T, R, C, W>};
+    return {(const void *)lu_on_chip<T, R, C, W, BLOCKS, SCALED>, rows, 32 * W,
+            lu_shared_bytes<T, R, C, W, SCALED>, !SCALED && solves_on_chip<T, R>};
 }
 
 } // namespace bl

@@ -11,69 +11,11 @@
 #define BL_MID_SOLVE_CUH
 
 #include "mid_blocked.cuh"
+#include "mid_divisor.cuh"
 #include "mid_inverse.cuh"
 
 namespace bl
 {
-
-/* ---- quotients ---- */
-
-/* x / d for one d and many x. The quotient by the reciprocal is corrected twice by what
- * it leaves over, which makes it the nearest one as long as nothing is out of range. */
-template <class T>
-struct Divisor {
-    T d, inverse; /* 0 where it can not be used */
-
-    __device__ __forceinline__ explicit Divisor(T x) : d(x), inverse(0)
-    {
-        if (in_range(x))
-            inverse = reciprocal(x);
-    }
-    static __device__ __forceinline__ bool in_range(T x)
-    {
-        constexpr T LEAST = sizeof(T) == 4 ? T(0x1p-40) : T(0x1p-300);
-        return fabs(x) >= LEAST && fabs(x) <= 1 / LEAST;
-    }
-    __device__ __forceinline__ T operator()(T x) const
-    {
-        if (!in_range(x) || inverse == 0)
-            return quotient(x, d);
-        T q = mul(x, inverse);
-        q = fma(fma(-d, q, x), inverse, q);
-        return fma(fma(-d, q, x), inverse, q);
-    }
-};
-
-/* div() with what depends on d alone done once. */
-template <class R>
-struct Divisor<Complex<R>> {
-    bool steep;
-    R ratio;
-    Divisor<R> den;
-
-    static __device__ __forceinline__ bool is_steep(Complex<R> d)
-    {
-        return fabs(d.re) < fabs(d.im);
-    }
-    static __device__ __forceinline__ R ratio_of(Complex<R> d)
-    {
-        return is_steep(d) ? div(d.re, d.im) : div(d.im, d.re);
-    }
-    static __device__ __forceinline__ R den_of(Complex<R> d)
-    {
-        return is_steep(d) ? add(mul(d.re, ratio_of(d)), d.im)
-                           : add(mul(d.im, ratio_of(d)), d.re);
-    }
-    __device__ __forceinline__ explicit Divisor(Complex<R> d)
-        : steep(is_steep(d)), ratio(ratio_of(d)), den(den_of(d))
-    {
-    }
-    __device__ __forceinline__ Complex<R> operator()(Complex<R> x) const
-    {
-        return {den(steep ? add(mul(x.re, ratio), x.im) : add(x.re, mul(x.im, ratio))),
-                den(steep ? sub(mul(x.im, ratio), x.re) : sub(x.im, mul(x.re, ratio)))};
-    }
-};
 
 /* ---- a - l x, as netlib rounds it or fused ---- */
 
@@ -94,26 +36,6 @@ __device__ __forceinline__ Complex<R> less(Complex<R> a, Complex<R> l, Complex<R
                 fma(-l.im, x.re, fma(-l.re, x.im, a.im))};
     else
         return sub(a, mul(x, l));
-}
-
-/* row_at[k]: the row of B that comes to row k by the interchanges. `pivot` has room for n
- * numbers. A block. */
-__device__ __forceinline__ void find_rows(const Pivots &pivots, int n, short *pivot,
-                                          short *row_at)
-{
-    for (int k = threadIdx.x; k < n; k += blockDim.x)
-        pivot[k] = short(pivots.get(k));
-    __syncthreads();
-    for (int r = threadIdx.x; r < n; r += blockDim.x) {
-        int at = r;
-#pragma unroll 4
-        for (int k = 0; k < n; k++) {
-            const int p = pivot[k];
-            at = at == k ? p : at == p ? k : at;
-        }
-        row_at[at] = short(r);
-    }
-    __syncthreads();
 }
 
 /* ---- 64 columns at a time ---- */
@@ -172,23 +94,13 @@ __global__ void __launch_bounds__(SOLVE_THREADS, sizeof(T) == 16  ? 1
     const int n = w.n, strip = int(blockIdx.x % g.strips), column = strip * NB;
     const int blocks = (n + NB - 1) / NB, sides = INVERSE ? n : g.nrhs;
     int64_t info = 0;
-    if (g.lu_info.p || g.lu_info.array)
+    if (INVERSE)
+        info = inverse_info(g, w, slot, strip == 0);
+    else if (g.lu_info.p || g.lu_info.array)
         info =
             get_integer(operand_at(g.lu_info, g.packed ? slot : w.index, g.lu_info_size),
                         g.lu_info_size);
-    if (INVERSE && !g.lu_info.p) {
-        /* The first zero of the diagonal. */
-        __shared__ int first_zero;
-        if (thread == 0)
-            first_zero = n;
-        __syncthreads();
-        for (int k = thread; k < n; k += SOLVE_THREADS)
-            if (is_zero(w.lu[k + k * w.lda]))
-                atomicMin(&first_zero, k);
-        __syncthreads();
-        info = first_zero < n ? first_zero + 1 : 0;
-    }
-    if (thread == 0 && strip == 0 && (g.info.p || g.info.array))
+    if (!INVERSE && thread == 0 && strip == 0 && (g.info.p || g.info.array))
         put_integer(operand_at(g.info, w.index, g.int_size), g.int_size, info);
     if (column >= sides || info)
         return;
@@ -449,11 +361,11 @@ __global__ void __launch_bounds__(256) lu_solve_few(const MidSolve g)
         __syncthreads();
         if (thread < 32) {
             T x[COLUMNS];
-            const int own = lane < width ? lane : 0;
+            const bool has_row = lane < width; /* no one else reads or writes it here */
             BL_UNROLL
             for (int c = 0; c < COLUMNS; c++)
-                x[c] = b[top + own][c];
-            const Divisor<T> divisor(upper ? corner[own][own] : one<T>());
+                x[c] = has_row ? b[top + lane][c] : T{};
+            const Divisor<T> divisor(upper && has_row ? corner[lane][lane] : one<T>());
 #pragma unroll 2
             for (int i = 0; i < width; i++) {
                 const int k = upper ? width - 1 - i : i;
@@ -468,7 +380,7 @@ __global__ void __launch_bounds__(256) lu_solve_few(const MidSolve g)
                         x[c] = less<false>(x[c], l, y);
                 }
             }
-            if (lane < width)
+            if (has_row)
                 BL_UNROLL
             for (int c = 0; c < COLUMNS; c++)
                 b[top + lane][c] = x[c];
@@ -525,7 +437,7 @@ size_t solve_few_bytes(int rows)
 /* ---- the table entry of a precision ---- */
 
 template <class T>
-constexpr SolveKernels solve_kernels()
+constexpr SolveKernels solve_kernels(const InvertKernel *invert = nullptr)
 {
     return {(const void *)lu_solve<T, false>,
             (const void *)lu_solve<T, true>,
@@ -534,7 +446,8 @@ constexpr SolveKernels solve_kernels()
             (const void *)lu_invert_again<T>,
             (const void *)lu_determinant<T>,
             solve_bytes<T>,
-            {solve_few_bytes<T, 1>, solve_few_bytes<T, 4>}};
+            {solve_few_bytes<T, 1>, solve_few_bytes<T, 4>},
+            invert};
 }
 
 } // namespace bl

@@ -26,75 +26,90 @@ BL_HD bool is_moderate(float x)
     return (__float_as_uint(x) & 0x7fffffffu) - (67u << 23) < (120u << 23);
 }
 
-/* Of these alone the reciprocal could come out wrong. */
-BL_HD bool is_all_ones(double x)
+/* Whether quick_root() can do x: it is positive, not extreme, and its root not one with
+ * a mantissa of ones, of whose reciprocal alone the last step could be wrong. */
+BL_HD bool has_quick_root(double x)
 {
-    return (__double2hiint(x) | int(0xfff00000)) == -1 && __double2loint(x) == -1;
+    const unsigned high = unsigned(__double2hiint(x));
+    return high - (623u << 20) < (800u << 20) && (~high & 0xfffffu) != 0;
 }
 
-BL_HD bool is_all_ones(float x)
+BL_HD bool has_quick_root(float x)
 {
-    return (__float_as_int(x) | int(0xff800000)) == -1;
+    const unsigned bits = __float_as_uint(x);
+    return bits - (67u << 23) < (120u << 23) && (~bits & 0x7ffff8u) != 0;
 }
 
-/* 1 / sqrt(x), wrong by a unit in the last place at most. */
-BL_HD double near_inverse_root(double x)
+/* g near sqrt(x) and h near 1 / (2 sqrt(x)), from an approximation of 20 bits. */
+BL_HD void near_root(double x, double &g, double &h)
 {
     double y;
     asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-    const double e = fma(x, -(y * y), 1.0);
-    return fma(fma(e, 0.375, 0.5), e * y, y);
+    const double g0 = mul(x, y), h0 = mul(0.5, y);
+    const double r = fma(-g0, h0, 0.5), t = fma(r, 1.5, 1.0);
+    g = fma(mul(g0, r), t, g0);
+    h = fma(mul(h0, r), t, h0);
 }
 
-BL_HD float near_inverse_root(float x)
+BL_HD void near_root(float x, float &g, float &h)
 {
     float y;
     asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
+    g = mul(x, y);
+    h = mul(0.5f, y);
+}
+
+/* length = sqrt(x), scale = 1 / length, and what is near it and known earlier; nonsense
+ * where it can not do x. */
+template <class R>
+BL_HD void quick_root(R x, R &length, R &scale, R &near)
+{
+    R g, h;
+    near_root(x, g, h);
+    length = fma(fma(-g, g, x), h, g);
+    near = mul(R(2), h);
+    const R z = fma(fma(-length, near, R(1)), near, near);
+    scale = fma(fma(-length, z, R(1)), z, z);
+}
+#else
+template <class R>
+BL_HD bool has_quick_root(R)
+{
+    return false;
+}
+
+template <class R>
+BL_HD void quick_root(R, R &length, R &scale, R &near)
+{
+    length = scale = near = 0;
 }
 #endif
 
-/* length = sqrt(x), scale = 1 / length. */
+/* x / length, where scale = 1 / length; `near` is the same within few units. */
 template <class R>
-BL_HD void root_and_inverse(R x, R &length, R &scale)
+BL_HD R quotient(R x, R length, R scale, R near)
 {
 #ifdef __CUDA_ARCH__
-    if (is_moderate(x) && x > 0) {
-        const R y = near_inverse_root(x), g = mul(x, y);
-        length = fma(fma(-g, g, x), mul(R(0.5), y), g);
-        const R z = fma(fma(-length, y, R(1)), y, y);
-        scale = fma(fma(-length, z, R(1)), z, z);
-        if (!is_all_ones(length))
-            return;
-    }
-#endif
-    length = root(x);
-    scale = div(R(1), length);
-}
-
-/* x / length, where scale = 1 / length. */
-template <class R>
-BL_HD R quotient(R x, R length, R scale)
-{
-#ifdef __CUDA_ARCH__
-    if (is_moderate(x) && is_moderate(length)) {
-        R q = mul(x, scale); /* by two units at most */
-        q = fma(fma(-q, length, x), scale, q);
-        return fma(fma(-q, length, x), scale, q);
-    }
+    R q = mul(x, near);
+    q = fma(fma(-q, length, x), near, q); /* now by less than a unit */
+    q = fma(fma(-q, length, x), scale, q);
+    if (!is_moderate(x) || !is_moderate(length))
+        q = div(x, length);
+    return q;
 #else
     (void)scale;
-#endif
+    (void)near;
     return div(x, length);
+#endif
 }
 
 /* x / conj(length), a real number, as netlib divides by complex ones. */
 template <class R>
-BL_HD Complex<R> quotient(Complex<R> x, R length, R scale)
+BL_HD Complex<R> quotient(Complex<R> x, R length, R scale, R near)
 {
     const R ratio = R(-0.0);
-    return {quotient(add(x.re, mul(x.im, ratio)), length, scale),
-            quotient(sub(x.im, mul(x.re, ratio)), length, scale)};
+    return {quotient(add(x.re, mul(x.im, ratio)), length, scale, near),
+            quotient(sub(x.im, mul(x.re, ratio)), length, scale, near)};
 }
 
 } // namespace bl

@@ -129,6 +129,24 @@ struct Team {
 #endif
     }
 
+#if defined __CUDACC__ || defined BL_HOST_CUDA /* test/host_cuda.h */
+    static BL_HD Best better(Best x, Best y)
+    {
+        bool second = y.value > x.value || (y.value == x.value && y.index < x.index);
+        return second ? y : x;
+    }
+
+    static BL_HD Best best_of_warp(Best x)
+    {
+        for (int step = LANES / 2; step > 0; step /= 2) {
+            Best y = {__shfl_xor_sync(~0u, x.value, step),
+                      __shfl_xor_sync(~0u, (long long)x.index, step)};
+            x = better(x, y);
+        }
+        return x;
+    }
+#endif
+
 #ifdef __CUDACC__
     __device__ __noinline__ void meet()
     {
@@ -143,22 +161,6 @@ struct Team {
             __threadfence();
         }
         __syncthreads();
-    }
-
-    static __device__ __forceinline__ Best better(Best x, Best y)
-    {
-        bool second = y.value > x.value || (y.value == x.value && y.index < x.index);
-        return second ? y : x;
-    }
-
-    static __device__ __forceinline__ Best best_of_warp(Best x)
-    {
-        for (int step = LANES / 2; step > 0; step /= 2) {
-            Best y = {__shfl_xor_sync(~0u, x.value, step),
-                      __shfl_xor_sync(~0u, (long long)x.index, step)};
-            x = better(x, y);
-        }
-        return x;
     }
 
     /* Shared memory: the best of each warp. */

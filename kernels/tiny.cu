@@ -3,6 +3,7 @@
  * Called by engine.cu. A class of sizes is four columns wide and has its own kernel; the
  * grid is one-dimensional, so a batch may have any number of problems.
  */
+#include "family.h"
 #include "tiny.h"
 
 namespace bl

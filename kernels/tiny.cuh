@@ -33,6 +33,27 @@ __host__ __device__ constexpr int lanes_for(int n)
     return n <= 4 ? 4 : n <= 8 ? 8 : n <= 16 ? 16 : 32;
 }
 
+/* The same value, of which the compiler is to know nothing. */
+__device__ __forceinline__ int renewed(int x)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+r"(x));
+#endif
+    return x;
+}
+__device__ __forceinline__ unsigned renewed(unsigned x)
+{
+    return unsigned(renewed(int(x)));
+}
+template <class T>
+__device__ __forceinline__ T *renewed(T *p)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+l"(p));
+#endif
+    return p;
+}
+
 /* ---- groups of lanes ---- */
 
 template <int L>
@@ -241,6 +262,16 @@ __device__ __forceinline__ Complex<R> reciprocal(Complex<R> z)
 
 /* The same where magnitudes are moderate: what the intrinsics do before they look for
  * special cases, which here are looked for all at once and elsewhere. */
+#ifdef BL_HOST_CUDA
+inline float quick_reciprocal(float x)
+{
+    return 1 / x;
+}
+inline double quick_reciprocal(double x)
+{
+    return 1 / x;
+}
+#else
 __device__ __forceinline__ float quick_reciprocal(float x)
 {
     float y;
@@ -258,6 +289,7 @@ __device__ __forceinline__ double quick_reciprocal(double x)
     y = fma(y, fma(e, e, e), y);
     return fma(y, fma(-x, y, 1.0), y);
 }
+#endif
 /* x / d, given 1 / d correctly rounded: the quotient's error is a number of the same
  * precision and corrects it exactly. */
 template <class R>

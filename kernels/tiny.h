@@ -6,7 +6,7 @@
 #ifndef BL_TINY_H
 #define BL_TINY_H
 
-#include "family.h"
+#include "../src/engine.h"
 
 namespace bl
 {

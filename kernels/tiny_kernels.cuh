@@ -8,8 +8,7 @@
 #define BL_TINY_KERNELS_CUH
 
 #include "tiny_det.cuh"
-#include "tiny_inverse.cuh"
-#include "tiny_solve.cuh"
+#include "tiny_rows.cuh"
 
 namespace bl
 {
@@ -39,25 +38,74 @@ constexpr int BESIDE_FACTOR = 32, BESIDE_SOLVE = 56, BESIDE_INVERSE = 40;
 template <class T, int N, int BESIDE>
 constexpr int blocks_for = tiny_blocks(N, int(sizeof(T)) / 4, BESIDE);
 
+/* Where several rows a lane are faster: the class, the lanes that share a matrix and the
+ * blocks of one warp that a multiprocessor is to hold. Chosen by bench/tiny_windows on an
+ * H100. */
+struct RowsChoice {
+    enum bl_routine_id routine;
+    enum bl_precision precision;
+    int n, lanes, blocks;
+};
+constexpr RowsChoice rows_choices[] = {
+    {BL_GETRF, BL_S, 20, 8, 16},  {BL_GETRF, BL_S, 24, 8, 16},
+    {BL_GETRF, BL_C, 20, 8, 12},  {BL_GETRF, BL_C, 24, 8, 8},
+    {BL_GETRF, BL_Z, 24, 16, 8},  {BL_GESV, BL_S, 20, 8, 16},
+    {BL_GESV, BL_S, 24, 8, 16},   {BL_GESV, BL_S, 32, 16, 16},
+    {BL_GESV, BL_D, 24, 8, 8},    {BL_GESV, BL_C, 20, 8, 8},
+    {BL_GESV, BL_C, 24, 8, 8},    {BL_GEINV, BL_S, 20, 8, 16},
+    {BL_GEINV, BL_S, 24, 8, 16},  {BL_GEINV, BL_S, 28, 16, 16},
+    {BL_GEINV, BL_S, 32, 16, 16}, {BL_GEINV, BL_D, 20, 8, 12},
+    {BL_GEINV, BL_D, 24, 8, 8},   {BL_GEINV, BL_D, 32, 16, 8},
+};
+
+template <class T>
+constexpr RowsChoice rows_choice(enum bl_routine_id routine, int n)
+{
+    constexpr bool wide = sizeof(Real<T>) == 8;
+    constexpr enum bl_precision precision =
+        Traits<T>::complex ? (wide ? BL_Z : BL_C) : (wide ? BL_D : BL_S);
+    for (const RowsChoice &choice : rows_choices)
+        if (choice.routine == routine && choice.precision == precision && choice.n == n)
+            return choice;
+    return {routine, precision, n, 0, 0};
+}
+
 #define BL_TINY(kernel, n, beside, ...)                                                  \
     {                                                                                    \
         (const void *)kernel<T, n, tiny_warps(n), blocks_for<T, n, beside> __VA_ARGS__>, \
             32 * tiny_warps(n), tiny_warps(n) * 32 / lanes_for(n)                        \
     }
 
-/* A class every four columns for what is called often, ... */
-#define BL_TINY_FINE(kernel, beside, ...)                                                \
+/* A kernel of a routine that has both kinds: a row a lane, several rows a lane. */
+#define BL_TINY_EITHER(name, routine, row_kernel, rows_kernel, beside, ...)              \
+    template <class T, int N>                                                            \
+    TinyKernel name()                                                                    \
     {                                                                                    \
-        static const TinyKernel fine[] = {BL_TINY(kernel, 4, beside, __VA_ARGS__),       \
-                                          BL_TINY(kernel, 8, beside, __VA_ARGS__),       \
-                                          BL_TINY(kernel, 12, beside, __VA_ARGS__),      \
-                                          BL_TINY(kernel, 16, beside, __VA_ARGS__),      \
-                                          BL_TINY(kernel, 20, beside, __VA_ARGS__),      \
-                                          BL_TINY(kernel, 24, beside, __VA_ARGS__),      \
-                                          BL_TINY(kernel, 28, beside, __VA_ARGS__),      \
-                                          BL_TINY(kernel, 32, beside, __VA_ARGS__)};     \
-        return fine[size];                                                               \
+        constexpr RowsChoice choice = rows_choice<T>(routine, N);                        \
+        if constexpr (choice.lanes > 0)                                                  \
+            return {(const void *)rows_kernel<T, N, choice.lanes, choice.blocks>, 32,    \
+                    32 / choice.lanes};                                                  \
+        else                                                                             \
+            return BL_TINY(row_kernel, N, beside, __VA_ARGS__);                          \
     }
+BL_TINY_EITHER(getrf_kernel, BL_GETRF, tiny_factor, tiny_rows_factor, BESIDE_FACTOR, ,
+               LARGEST)
+BL_TINY_EITHER(gesv_kernel, BL_GESV, tiny_gesv, tiny_rows_gesv, BESIDE_SOLVE)
+BL_TINY_EITHER(geinv_kernel, BL_GEINV, tiny_geinv, tiny_rows_geinv, BESIDE_INVERSE)
+#undef BL_TINY_EITHER
+
+/* A class every four columns for what is called often, ... */
+#define BL_TINY_CLASSES(of)                                                              \
+    {                                                                                    \
+        static const TinyKernel classes[] = {of(4),  of(8),  of(12), of(16),             \
+                                             of(20), of(24), of(28), of(32)};            \
+        return classes[size];                                                            \
+    }
+#define BL_TINY_GETRF(n) getrf_kernel<T, n>()
+#define BL_TINY_GESV(n) gesv_kernel<T, n>()
+#define BL_TINY_GEINV(n) geinv_kernel<T, n>()
+#define BL_TINY_GETRS(n) BL_TINY(tiny_getrs, n, BESIDE_SOLVE)
+#define BL_TINY_GETRI(n) BL_TINY(tiny_getri, n, BESIDE_INVERSE)
 /* ... and one for each number of lanes for the rest. */
 #define BL_TINY_COARSE(kernel, beside, ...)                                              \
     {                                                                                    \
@@ -72,16 +120,16 @@ TinyKernel tiny_kernel(enum bl_routine_id routine, int size)
 {
     switch (routine) {
     case BL_GETRF:
-        BL_TINY_FINE(tiny_factor, BESIDE_FACTOR, , LARGEST)
+        BL_TINY_CLASSES(BL_TINY_GETRF)
     case BL_GESV:
-        BL_TINY_FINE(tiny_gesv, BESIDE_SOLVE)
+        BL_TINY_CLASSES(BL_TINY_GESV)
     case BL_GETRS:
-        BL_TINY_FINE(tiny_getrs, BESIDE_SOLVE)
+        BL_TINY_CLASSES(BL_TINY_GETRS)
     case BL_GEINV:
-        BL_TINY_FINE(tiny_geinv, BESIDE_INVERSE)
+        BL_TINY_CLASSES(BL_TINY_GEINV)
     case BL_GETRI:
     case BL_GETRI_OOP:
-        BL_TINY_FINE(tiny_getri, BESIDE_INVERSE)
+        BL_TINY_CLASSES(BL_TINY_GETRI)
     case BL_GETRFSP:
         BL_TINY_COARSE(tiny_factor, BESIDE_FACTOR, , SCALED)
     case BL_GETRFNP:

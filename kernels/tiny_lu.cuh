@@ -88,9 +88,9 @@ __device__ __forceinline__ int choose(const Group<L> &group, Row<T, N> &r, int k
         const unsigned image = open ? high_image(magnitude<RULE>(own, scale)) : 0;
         const unsigned largest = group.max(image);
         chosen = open && image == largest;
-        choice = group.ballot(chosen && has_moderate_parts(own));
+        choice = group.ballot(chosen);
         const unsigned actual = RULE == LARGEST ? largest : high_image(abs1(own));
-        rare = __popc(choice) != 1 ||
+        rare = __popc(choice) != 1 || (chosen && !has_moderate_parts(own)) ||
                ((RULE == LARGEST || chosen) && !is_moderate<T>(actual));
     }
     /* Only a vote tells the compiler that the warp stays together. */

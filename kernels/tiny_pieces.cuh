@@ -2,7 +2,8 @@
  * global and shared memory, loops whose counter is a constant, roots, reciprocals and
  * quotients that are correctly rounded without a look for special cases at each.
  *
- * Used by tiny_cholesky.cuh and large_cholesky.cuh. What is here knows nothing of matrices and lanes.
+ * Used by tiny_cholesky.cuh and large_cholesky.cuh. What is here knows nothing of
+ * matrices and lanes.
  */
 #ifndef BL_TINY_PIECES_CUH
 #define BL_TINY_PIECES_CUH

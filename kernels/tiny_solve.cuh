@@ -61,15 +61,8 @@ __device__ __forceinline__ bool same(T x, T y)
         return x == y;
 }
 
-/* The compiler is not to know that this is the same in every turn of a loop: it would
- * keep the whole of both triangles in registers. */
-__device__ __forceinline__ int renewed(int x)
-{
-    asm volatile("" : "+r"(x));
-    return x;
-}
-
-/* b := L^-1 b, b in the order of the lanes. */
+/* b := L^-1 b, b in the order of the lanes. Were the position known to be the same in
+ * every turn of a loop, the whole of both triangles would be kept in registers. */
 template <int L, class T, int N>
 __device__ __forceinline__ void solve_lower(const Group<L> &group, const Row<T, N> &r,
                                             int n, T &b)

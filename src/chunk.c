@@ -302,15 +302,16 @@ enum bl_status bl_chunk_verdict(const struct bl_chunk *c, const char *pinned)
 {
     const struct bl_region *r = &c->region[INFO];
     const char *info = pinned + (r->at - c->out_from);
-    uint64_t unwritten, missing = 0, again = 0;
-    memset(&unwritten, UNWRITTEN, sizeof unwritten);
-    for (int64_t i = 0; i < c->count && r->element == sizeof(int64_t); i++) {
-        missing |= ((const uint64_t *)info)[i] == unwritten;
-        again |= ((const int64_t *)info)[i] == BL_INFO_REDO;
-    }
-    for (int64_t i = 0; i < c->count && r->element == sizeof(int32_t); i++) {
-        missing |= ((const uint32_t *)info)[i] == (uint32_t)unwritten;
-        again |= ((const int32_t *)info)[i] == BL_INFO_REDO;
+    const bool wide = r->element == sizeof(int64_t);
+    bool missing = false, again = false;
+    uint64_t bytes;
+    memset(&bytes, UNWRITTEN, sizeof bytes);
+    const int64_t unwritten = wide ? (int64_t)bytes : (int32_t)bytes;
+    for (int64_t i = 0; i < c->count; i++) {
+        const int64_t value =
+            wide ? ((const int64_t *)info)[i] : ((const int32_t *)info)[i];
+        missing |= value == unwritten;
+        again |= value == BL_INFO_REDO;
     }
     return missing ? BL_FAULT : again ? BL_REDO : BL_OK;
 }

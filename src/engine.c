@@ -260,7 +260,8 @@ enum bl_reason bl_engine_failed(enum bl_status status)
         return BL_WHY_MEMORY;
     case BL_UNSUPPORTED:
         return BL_WHY_NOENGINE;
-    case BL_REDO:
+    case BL_REDO: /* the device did what it was asked for */
+        bl_engine_succeeded();
         return BL_WHY_NOTFINITE;
     case BL_LOST:
         switch_off(status);

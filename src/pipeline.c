@@ -373,7 +373,9 @@ static enum bl_status receive_large(const struct pipeline *p, const struct bl_ch
                : receive_pieces(p, c, NULL);
 }
 
-static enum bl_status run_alone(struct pipeline *p, struct bl_chunk *c)
+/* Not inlined: its groups of pieces would be on the stack of every small call. */
+static __attribute__((noinline)) enum bl_status run_alone(struct pipeline *p,
+                                                          struct bl_chunk *c)
 {
     size_t ring = (size_t)bl_max((int64_t)all_bytes(p, c, false, true),
                                  (int64_t)all_bytes(p, c, true, true));

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <algorithm>
+#include <complex>
 #include <random>
 #include <string>
 #include <vector>
@@ -352,6 +353,45 @@ bool open_lapack(int argc, char **argv)
             return false;
         }
     return true;
+}
+
+/* || A X - 1 || / (n eps || A || || X ||), both given by their elements. */
+template <class T, class A, class X>
+double inverse_residual(int n, const A &a, const X &x)
+{
+    long double size_a = 0, size_x = 0, most = 0;
+    for (int j = 0; j < n; j++) {
+        long double of_a = 0, of_x = 0, off = 0;
+        for (int i = 0; i < n; i++) {
+            std::complex<long double> sum = i == j ? -1 : 0;
+            for (int k = 0; k < n; k++)
+                sum += a(i, k) * x(k, j);
+            off += std::abs(sum);
+            of_a += std::abs(a(i, j));
+            of_x += std::abs(x(i, j));
+        }
+        most = std::max(most, off);
+        size_a = std::max(size_a, of_a);
+        size_x = std::max(size_x, of_x);
+    }
+    return double(most / size_a / size_x / n /
+                  (sizeof(Real<T>) == 4 ? 0x1p-24 : 0x1p-53));
+}
+
+/* test(a number, the second argument or `preset`) for each of the four types of number;
+ * what main() returns. */
+template <class F>
+int run_types(int argc, char **argv, int preset, const F &test)
+{
+    const int repeats = argc > 2 ? atoi(argv[2]) : preset;
+    if (!open_lapack(argc, argv))
+        return 0;
+    test(float(), repeats);
+    test(double(), repeats);
+    test(Complex<float>(), repeats);
+    test(Complex<double>(), repeats);
+    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+    return failed != 0;
 }
 
 } // namespace

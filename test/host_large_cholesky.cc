@@ -1,11 +1,11 @@
 /* The step of the large Cholesky factorisation on the host, bit for bit against netlib.
  *
- * A thread block is the fibers of host_roles.h; launches and memory accesses as such are
+ * A thread block is the fibers of host_block.h; launches and memory accesses as such are
  * not in here. The updates between the steps are plain loops in the order of
  * large_update.cuh, for 'U' into sums apart. See host_kernels.cc for the expected values
  * and what "equal" is.
  */
-#include "host_roles.h"
+#include "host_block.h"
 #include "large_cholesky.cuh"
 #include "host_cases.h"
 
@@ -99,13 +99,6 @@ void test(int repeats)
 
 int main(int argc, char **argv)
 {
-    int repeats = argc > 2 ? atoi(argv[2]) : 1;
-    if (!open_lapack(argc, argv))
-        return 0;
-    test<float>(repeats);
-    test<double>(repeats);
-    test<Complex<float>>(repeats);
-    test<Complex<double>>(repeats);
-    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
-    return failed != 0;
+    return run_types(argc, argv, 1,
+                     [](auto number, int repeats) { test<decltype(number)>(repeats); });
 }

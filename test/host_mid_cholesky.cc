@@ -8,7 +8,7 @@
  */
 #include "host_block.h"
 #include <complex>
-#include "mid_cholesky.cuh"
+#include "mid_cholesky_solve.cuh"
 #include "host_cases.h"
 
 namespace
@@ -74,8 +74,75 @@ void test(int repeats)
 }
 
 template <class T>
+using Solve = void(const char *, int *, int *, T *, int *, T *, int *, int *, size_t);
+
+/* As mid_cholesky_solve.cu launches it, warp after warp. */
+template <class T, bool UPPER>
+void run_solve(Case<T> &c, int group)
+{
+    const int groups = (c.nrhs + group - 1) / group;
+    int info = -99;
+    MidCholeskySolve g = {};
+    g.a = {c.a.data(), nullptr, c.lda, 0};
+    g.b = {c.b.data(), nullptr, c.ldb, 0};
+    g.info = {&info, nullptr, 0, 1};
+    g.nrhs = c.nrhs;
+    g.batch = 1;
+    g.n = c.n;
+    g.int_size = 4;
+    g.group = group;
+    g.groups = groups;
+    for (int number = 0; number < groups; number++) {
+        std::vector<Unit> memory(solve_elements<T>(c.n, group) * sizeof(T) /
+                                 sizeof(Unit));
+        memset(memory.data(), 0xff, memory.size() * sizeof(Unit));
+        host_warp::run(LANES, [&](int thread) {
+            Team team;
+            team.thread = thread;
+            team.threads = LANES;
+            cholesky_solve_some<T, UPPER>(g, (T *)memory.data(), team, number);
+        });
+    }
+    c.info = info;
+}
+
+template <class T, bool UPPER>
+void test_solve(int repeats)
+{
+    const char *uplo = UPPER ? "U" : "L";
+    Plain<T> *factor = netlib<T, Plain<T>>("potrf");
+    Solve<T> *solve = netlib<T, Solve<T>>("potrs");
+    Report report("mid " + title<T>("potrs") + " " + uplo);
+    for (int turn = 0; turn < repeats * KINDS; turn++) {
+        const int n = 33 + below(100), sides = 1 + below(turn % 3 ? 4 : 40);
+        Case<T> c(RANDOM, n, n, sides);
+        c.a = definite<T>(RANDOM, UPPER, n, c.lda);
+        c.b = matrix<T>(Kind(turn % KINDS), n, sides, c.ldb);
+        c.kind = Kind(turn % KINDS);
+        int info;
+        factor(uplo, &c.n, c.a.data(), &c.lda, &info, 1);
+        if (turn % 4 == 0) /* what skips a zero shows it */
+            c.a[below(n) * size_t(c.lda + 1)] = from_real<T>(INFINITY);
+        if (turn % 8 == 4) { /* and what takes a quotient for one */
+            const int k = below(n - 1), i = k + 1 + below(n - k - 1);
+            c.a[k * size_t(c.lda + 1)] = from_real<T>(INFINITY);
+            c.a[UPPER ? k + i * size_t(c.lda) : i + k * size_t(c.lda)] =
+                from_real<T>(INFINITY);
+        }
+        c.a0 = c.a;
+        c.b0 = c.b;
+        c.label += text(" uplo=%s turn=%d", uplo, turn);
+        run_solve<T, UPPER>(c, 1 + below(sides < 32 ? sides : 32));
+        solve(uplo, &c.n, &c.nrhs, c.a0.data(), &c.lda, c.b0.data(), &c.ldb, &c.info0, 1);
+        c.judge(report);
+    }
+}
+
+template <class T>
 void test_both(int repeats)
 {
+    test_solve<T, false>(repeats);
+    test_solve<T, true>(repeats);
     test<T, false>(repeats);
     test<T, true>(repeats);
 }
@@ -84,13 +151,7 @@ void test_both(int repeats)
 
 int main(int argc, char **argv)
 {
-    int repeats = argc > 2 ? atoi(argv[2]) : 3;
-    if (!open_lapack(argc, argv))
-        return 0;
-    test_both<float>(repeats);
-    test_both<double>(repeats);
-    test_both<Complex<float>>(repeats);
-    test_both<Complex<double>>(repeats);
-    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
-    return failed != 0;
+    return run_types(argc, argv, 3, [](auto number, int repeats) {
+        test_both<decltype(number)>(repeats);
+    });
 }

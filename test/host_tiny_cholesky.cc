@@ -86,7 +86,7 @@ void run_code(int code, bool upper, Routine routine, const std::vector<Case<T> *
     }
 }
 
-/* || A X - 1 || / (n eps || A || || X ||) of the inverse in a triangle. */
+/* The residual of the inverse in a triangle. */
 template <class T>
 double residual(const Array<T> &a, const Array<T> &x, bool upper, int n, int ld)
 {
@@ -97,23 +97,9 @@ double residual(const Array<T> &a, const Array<T> &x, bool upper, int n, int ld)
         long double im = width<T> == 2 && i != j ? p[width<T> - 1] : Real<T>(0);
         return {p[0], stored ? im : -im};
     };
-    long double size_a = 0, size_x = 0, most = 0;
-    for (int j = 0; j < n; j++) {
-        long double of_a = 0, of_x = 0, off = 0;
-        for (int i = 0; i < n; i++) {
-            std::complex<long double> sum = i == j ? -1 : 0;
-            for (int k = 0; k < n; k++)
-                sum += full(a, i, k) * full(x, k, j);
-            off += std::abs(sum);
-            of_a += std::abs(full(a, i, j));
-            of_x += std::abs(full(x, i, j));
-        }
-        most = std::max(most, off);
-        size_a = std::max(size_a, of_a);
-        size_x = std::max(size_x, of_x);
-    }
-    return double(most / size_a / size_x / n /
-                  (sizeof(Real<T>) == 4 ? 0x1p-24 : 0x1p-53));
+    return inverse_residual<T>(
+        n, [&](int i, int j) { return full(a, i, j); },
+        [&](int i, int j) { return full(x, i, j); });
 }
 
 /* A case for potri whose condition is anything up to the end of the precision. */
@@ -231,13 +217,7 @@ void test_all(int repeats)
 
 int main(int argc, char **argv)
 {
-    int repeats = argc > 2 ? atoi(argv[2]) : 2;
-    if (!open_lapack(argc, argv))
-        return 0;
-    test_all<float>(repeats);
-    test_all<double>(repeats);
-    test_all<Complex<float>>(repeats);
-    test_all<Complex<double>>(repeats);
-    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
-    return failed != 0;
+    return run_types(argc, argv, 2, [](auto number, int repeats) {
+        test_all<decltype(number)>(repeats);
+    });
 }

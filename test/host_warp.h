@@ -1,9 +1,11 @@
-/* A warp on the host: 32 fibers that take turns, for kernels whose lanes work together.
+/* Warps on the host: fibers that take turns, for kernels whose lanes work together.
  *
- * host_tiny_cholesky.cc includes it before the kernels' headers. A lane runs until it
- * meets the others, then the next one does, upwards and downwards in turn: what one lane
- * reads too early or too late comes out differently. Lanes that meet at different places,
- * or of which some have ended, would hang on the device; here they end the program.
+ * The host tests include it before the kernels' headers, on its own where a block is one
+ * warp, else through host_block.h. A fiber runs until it has to wait. Which of a warp's
+ * lanes is first changes all the time, and so does which warp is next; in every second
+ * run a warp goes on as long as it can. What one reads too early or too late comes out
+ * differently. Lanes that meet at different places, or of which some have ended, would
+ * hang on the device; here they end the program.
  */
 #ifndef HOST_WARP_H
 #define HOST_WARP_H
@@ -13,57 +15,85 @@
 #include <string.h>
 #include <ucontext.h>
 #include <functional>
-#include <vector>
+#include <memory>
 
 #define BL_HOST_WARP
 
 namespace host_warp
 {
 
-constexpr int SIZE = 32;
+constexpr int SIZE = 32, MOST = 384;
 constexpr size_t STACK = 256 << 10;
 
-struct Lane {
-    ucontext_t context;
-    std::vector<char> stack = std::vector<char>(STACK);
-    const char *at = nullptr; /* where it waits; NULL: it has ended */
-    int turn = 0;             /* which of the two boards is next */
+/* Where threads wait until `expected` have come. */
+struct Barrier {
+    const char *where = nullptr;
+    int arrived = 0, expected = 0;
+    long phase = 0;
 };
 
-inline Lane lanes[SIZE];
+struct Fiber {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack;
+    const Barrier *at = nullptr; /* where it waits */
+    long phase = 0;
+    bool ended = false;
+    int turn = 0; /* which of the two boards is next */
+};
+
+inline Fiber fiber[MOST];
+inline Barrier of_warp[MOST / SIZE];
+inline int threads; /* of this run */
 inline ucontext_t scheduler;
 inline int current;
 inline const std::function<void(int)> *body;
 /* What lanes show each other. Nobody writes to one board before all have read the other.
  */
-alignas(16) inline char board[2][SIZE][16];
+alignas(16) inline char board[2][MOST][16];
 
-inline void wait(const char *where)
+inline void arrive(Barrier &b, int expected, const char *where)
 {
-    Lane &lane = lanes[current];
-    lane.at = where;
-    swapcontext(&lane.context, &scheduler);
+    if (b.arrived && (b.expected != expected || strcmp(b.where, where) != 0)) {
+        printf("Bail out! thread %d meets %d at %s, others meet %d at %s\n", current,
+               expected, where, b.expected, b.where);
+        exit(1);
+    }
+    b.expected = expected;
+    b.where = where;
+    if (++b.arrived == expected) {
+        b.arrived = 0;
+        b.phase++;
+    }
 }
 
-inline void begin()
+inline void wait(Barrier &b, int expected, const char *where)
 {
-    (*body)(current);
-    lanes[current].at = nullptr;
+    Fiber &f = fiber[current];
+    f.phase = b.phase;
+    f.at = &b;
+    arrive(b, expected, where);
+    while (b.phase == f.phase)
+        swapcontext(&f.context, &scheduler);
+    f.at = nullptr;
+}
+
+inline void wait_for_warp(const char *where)
+{
+    wait(of_warp[current / SIZE], SIZE, where);
 }
 
 inline void meet()
 {
-    wait("meet");
+    wait_for_warp("meet");
 }
 
 template <class V>
 int show(V x, const char *where)
 {
-    Lane &lane = lanes[current];
-    int turn = lane.turn;
-    lane.turn ^= 1;
+    int turn = fiber[current].turn;
+    fiber[current].turn ^= 1;
     memcpy(board[turn][current], &x, sizeof x);
-    wait(where);
+    wait_for_warp(where);
     return turn;
 }
 
@@ -71,7 +101,7 @@ template <class V>
 V from_lane(V x, int from)
 {
     int turn = show(x, "from_lane");
-    memcpy(&x, board[turn][from], sizeof x);
+    memcpy(&x, board[turn][current / SIZE * SIZE + from], sizeof x);
     return x;
 }
 
@@ -80,38 +110,76 @@ inline unsigned ballot(bool yes)
     int turn = show(yes, "ballot");
     unsigned bits = 0;
     for (int i = 0; i < SIZE; i++)
-        bits |= unsigned(board[turn][i][0] != 0) << i;
+        bits |= unsigned(board[turn][current / SIZE * SIZE + i][0] != 0) << i;
     return bits;
 }
 
-/* f(0), ..., f(31), together. */
+inline void begin()
+{
+    (*body)(current);
+    fiber[current].ended = true;
+}
+
+/* Every lane of the warp that can go on does, until it waits. False: none could. */
+inline bool run_warp(int warp, bool up, int &left)
+{
+    bool ran = false;
+    for (int i = 0; i < SIZE; i++) {
+        current = warp * SIZE + (up ? i : SIZE - 1 - i);
+        Fiber &f = fiber[current];
+        if (f.ended || (f.at && f.at->phase == f.phase))
+            continue;
+        ran = true;
+        swapcontext(&scheduler, &f.context);
+        left -= f.ended;
+    }
+    return ran;
+}
+
+/* f(0), ..., f(count - 1), together. */
+inline void run(int count, const std::function<void(int)> &f)
+{
+    static unsigned dice = 1;
+    static bool stays;
+    threads = count;
+    body = &f;
+    stays = !stays;
+    for (int i = 0; i < count; i++) {
+        Fiber &t = fiber[i];
+        if (!t.stack)
+            t.stack = std::make_unique<char[]>(STACK);
+        getcontext(&t.context);
+        t.context.uc_stack.ss_sp = t.stack.get();
+        t.context.uc_stack.ss_size = STACK;
+        t.context.uc_link = &scheduler;
+        makecontext(&t.context, begin, 0);
+        t.at = nullptr;
+        t.ended = false;
+        t.turn = 0;
+    }
+    bool up = true;
+    for (int left = count, idle = 0; left > 0;) {
+        dice = dice * 1664525 + 1013904223;
+        const int warp = int(dice >> 16) % (count / SIZE);
+        bool ran = false;
+        while (run_warp(warp, up, left)) {
+            ran = true;
+            up = !up;
+            if (!stays)
+                break;
+        }
+        idle = ran ? 0 : idle + 1;
+        if (idle > 10000) {
+            printf("Bail out! all threads wait\n");
+            exit(1);
+        }
+    }
+}
+
+/* One warp. */
 inline void run(const std::function<void(int)> &f)
 {
-    body = &f;
-    for (Lane &lane : lanes) {
-        getcontext(&lane.context);
-        lane.context.uc_stack.ss_sp = lane.stack.data();
-        lane.context.uc_stack.ss_size = STACK;
-        lane.context.uc_link = &scheduler;
-        makecontext(&lane.context, begin, 0);
-        lane.turn = 0;
-    }
-    bool up = true, live = true;
-    while (live) {
-        for (int i = 0; i < SIZE; i++) {
-            current = up ? i : SIZE - 1 - i;
-            swapcontext(&scheduler, &lanes[current].context);
-        }
-        up = !up;
-        live = lanes[0].at != nullptr;
-        for (int i = 1; i < SIZE; i++)
-            if (lanes[i].at != lanes[0].at) {
-                printf("Bail out! lane %d is at %s, lane 0 at %s\n", i,
-                       lanes[i].at ? lanes[i].at : "its end",
-                       lanes[0].at ? lanes[0].at : "its end");
-                exit(1);
-            }
-    }
+    run(SIZE, f);
 }
 
 } // namespace host_warp

@@ -7,9 +7,12 @@
  * MATRICES: a precision, at least (400); fewer than 1000 leave the repetitions out.
  * LARGEST: the largest size (300). "sdcz".
  *
- * The engine is the one that BATCHLAPACK_ENGINE names. It then repeats some batches a
+ * getrfsp to 200 rows and columns by matrices for which getrf has the answer. The engine
+ * is the one that BATCHLAPACK_ENGINE names. It then repeats some batches a
  * hundred times: the bits may not change.
  */
+#include <complex.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +39,7 @@ struct batch {
     int64_t count;
     int int_size;
     bool pointers, items;
+    bool scaled; /* getrfsp, of matrices for which netlib's getrf says what comes out */
     struct problem problem[EACH]; /* number i is a copy of problem i modulo EACH */
     char why[600];
 };
@@ -81,14 +85,10 @@ static void shape(struct rng *r, int64_t *m, int64_t *n)
         *m = 33;
 }
 
-static void answer(struct problem *p, enum bl_precision precision, struct rng *r)
+/* netlib's factors take the place of p->want. */
+static void factor(struct problem *p, enum bl_precision precision)
 {
-    int64_t k = p->m < p->n ? p->m : p->n;
-    p->before = matrix_new(precision, p->m, p->n, p->lda, GUARD);
-    matrix_fill(&p->before, p->class, rng_next(r));
-    p->want = matrix_copy(&p->before);
-    p->zeros = holds_negative_zero(&p->before, 0);
-    p->ipiv = calloc((size_t)k + 1, sizeof *p->ipiv);
+    p->ipiv = calloc((size_t)(p->m < p->n ? p->m : p->n) + 1, sizeof *p->ipiv);
     struct call c = {.routine = BL_GETRF,
                      .precision = precision,
                      .m = (int32_t)p->m,
@@ -98,6 +98,68 @@ static void answer(struct problem *p, enum bl_precision precision, struct rng *r
                      .ipiv = p->ipiv};
     reference_call(&c);
     p->info = c.info;
+}
+
+static void answer(struct problem *p, enum bl_precision precision, struct rng *r)
+{
+    p->before = matrix_new(precision, p->m, p->n, p->lda, GUARD);
+    matrix_fill(&p->before, p->class, rng_next(r));
+    p->want = matrix_copy(&p->before);
+    p->zeros = holds_negative_zero(&p->before, 0);
+    factor(p, precision);
+}
+
+static void scale_row(struct matrix *a, int64_t i, int power)
+{
+    for (int64_t j = 0; j < a->cols; j++) {
+        long double complex x = matrix_get(a, i, j);
+        matrix_put(a, i, j, (double)ldexpl(creall(x), power),
+                   (double)ldexpl(cimagl(x), power));
+    }
+}
+
+/* Rows whose largest element is 1, times powers of 2: getrfsp chooses what getrf chooses
+ * without those, and everything else is off by powers of 2 alone. */
+static void answer_scaled(struct problem *p, enum bl_precision precision, struct rng *r)
+{
+    struct matrix a = matrix_new(precision, p->m, p->n, p->lda, GUARD);
+    int *power = calloc((size_t)p->m, sizeof *power);
+    int64_t k = p->m < p->n ? p->m : p->n;
+    matrix_fill(&a, p->class, rng_next(r));
+    for (int64_t i = 0; i < p->m; i++) {
+        long double most = 0;
+        int e;
+        for (int64_t j = 0; j < p->n; j++) {
+            long double complex x = matrix_get(&a, i, j);
+            most = fmaxl(most, fabsl(creall(x)) + fabsl(cimagl(x)));
+        }
+        (void)frexpl(most, &e);
+        scale_row(&a, i, -e - 1);
+        matrix_put(&a, i, rng_below(r, p->n), rng_below(r, 2) ? 1 : -1, 0);
+        /* What is left of a rank-deficient matrix may be subnormal. */
+        power[i] = p->class == CLASS_DEFICIENT ? 0 : (int)rng_between(r, -9, 9);
+    }
+    p->before = matrix_copy(&a);
+    p->want = a;
+    p->zeros = true;
+    factor(p, precision);
+    for (int64_t i = 0; i < p->m; i++)
+        scale_row(&p->before, i, power[i]);
+    for (int64_t j = 0; j < k; j++) {
+        int t = power[j];
+        power[j] = power[p->ipiv[j] - 1];
+        power[p->ipiv[j] - 1] = t;
+    }
+    for (int64_t j = 0; j < k; j++) /* L's columns are what is divided by a pivot's row */
+        for (int64_t i = j + 1; i < p->m; i++) {
+            long double complex x = matrix_get(&p->want, i, j);
+            int zero = matrix_get(&p->want, j, j) == 0 ? 0 : -power[j];
+            matrix_put(&p->want, i, j, (double)ldexpl(creall(x), zero),
+                       (double)ldexpl(cimagl(x), zero));
+        }
+    for (int64_t i = 0; i < p->m; i++)
+        scale_row(&p->want, i, power[i]);
+    free(power);
 }
 
 static void pose(int64_t number, void *data)
@@ -117,6 +179,13 @@ static void pose(int64_t number, void *data)
         }
     }
     p->lda = b->m + (b->items ? rng_below(&r, 3) : (int64_t[]){0, 1, 5}[b->m % 3]);
+    if (b->scaled) {
+        static const enum matrix_class plain[] = {CLASS_RANDOM, CLASS_INTEGER,
+                                                  CLASS_DEFICIENT, CLASS_TIED};
+        p->class = plain[number % 4];
+        answer_scaled(p, b->precision, &r);
+        return;
+    }
     answer(p, b->precision, &r);
 }
 
@@ -204,7 +273,7 @@ static void run(const struct batch *b, struct slab *s)
         a.array = (void *const *)(void *)(s->device + s->a_array);
         ipiv.array = (void *const *)(void *)(s->device + s->ipiv_array);
     }
-    struct bl_job job = {.routine = BL_GETRF,
+    struct bl_job job = {.routine = b->scaled ? BL_GETRFSP : BL_GETRF,
                          .precision = b->precision,
                          .arithmetic = BL_EXACT,
                          .int_size = b->int_size,
@@ -277,7 +346,7 @@ static bool check(struct batch *b, const struct slab *s, int64_t i)
 
 /* ---- all of it ---- */
 
-static void compare(enum bl_precision precision, int64_t batches)
+static void compare(enum bl_precision precision, int64_t batches, bool scaled)
 {
     struct batch *b = calloc((size_t)batches, sizeof *b);
     int64_t matrices = 0, bad[MATRIX_CLASS_COUNT] = {0}, of[MATRIX_CLASS_COUNT] = {0};
@@ -285,6 +354,7 @@ static void compare(enum bl_precision precision, int64_t batches)
     for (int64_t i = 0; i < batches; i++) {
         struct rng r = {(uint64_t)precision * 1000 + (uint64_t)i};
         b[i].precision = precision;
+        b[i].scaled = scaled;
         shape(&r, &b[i].m, &b[i].n);
         if (i < 4) { /* the corners of what is asked */
             b[i].m = i == 2 ? 40 : i == 3 ? largest / 2 + 1 : largest;
@@ -311,11 +381,14 @@ static void compare(enum bl_precision precision, int64_t batches)
         drop(&b[i]);
     }
     for (int c = 0; c < CLASS_INDEFINITE; c++) {
+        if (of[c] == 0)
+            continue;
         char line[800] = "";
         if (bad[c])
             snprintf(line, sizeof line, "%lld of %lld; first: %.600s", (long long)bad[c],
                      (long long)of[c], why[c]);
-        verdict(line, "mid-getrf-%c-%s", "sdcz"[precision], matrix_class_name[c]);
+        verdict(line, "mid-%s-%c-%s", scaled ? "getrfsp" : "getrf", "sdcz"[precision],
+                matrix_class_name[c]);
     }
     printf("# mid %c: %lld matrices\n", "sdcz"[precision], (long long)matrices);
     fflush(stdout);
@@ -366,7 +439,13 @@ int main(int argc, char **argv)
     const char *letters = argc > 3 ? argv[3] : "sdcz";
     for (int p = 0; p < BL_PRECISIONS; p++)
         if (strchr(letters, "sdcz"[p]))
-            compare((enum bl_precision)p, (matrices + EACH - 1) / EACH);
+            compare((enum bl_precision)p, (matrices + EACH - 1) / EACH, false);
+    const int64_t all = largest;
+    largest = largest < 200 ? largest : 200;
+    for (int p = 0; p < BL_PRECISIONS; p++)
+        if (strchr(letters, "sdcz"[p]))
+            compare((enum bl_precision)p, (matrices / 4 + EACH - 1) / EACH, true);
+    largest = all;
     for (int p = 0; p < BL_PRECISIONS; p++)
         for (int64_t n = 48;
              matrices >= 1000 && n <= largest && n < 400 && strchr(letters, "sdcz"[p]);

@@ -7,9 +7,9 @@
  * potrf, potrs and posv by bits: every n in 1..32, both triangles, every class of input,
  * strided and by pointers, 32- and 64-bit integers, batches around the limits of a grid,
  * batches of different shapes. potri by residual against netlib's. A result may depend
- * neither on the place in the batch nor on the run. `beyond`: potrf and posv of the
- * sizes after the tiny ones. Links libshim; the engine is the one that BATCHLAPACK_ENGINE
- * names or that lies beside the program.
+ * neither on the place in the batch nor on the run. `beyond`: potrf, potrs and posv of
+ * the sizes after the tiny ones. Links libshim; the engine is the one that
+ * BATCHLAPACK_ENGINE names or that lies beside the program.
  */
 #include <math.h>
 #include <stdio.h>
@@ -334,11 +334,11 @@ static uint64_t seed_of(int64_t p, int64_t n, int64_t turn, int64_t i)
     return (uint64_t)(((p * 40 + n) * 40 + turn) * 1000003 + i);
 }
 
-/* Sizes around what fits how many threads and how much shared memory, and as many
- * matrices as it takes to fill the card; of the largest a few, which share it. */
+/* Sizes around what fits how many warps and how much shared memory, a matrix of every
+ * class for A and several for B; of the largest a few. */
 static const int64_t larger[] = {33,  40,  63,  64,  65,  96,  97,  100, 128,
                                  129, 161, 200, 225, 257, 321, 513, 777};
-enum { LARGER = sizeof larger / sizeof *larger, ENOUGH = 140, FEW = 2, LAST_BATCH = 161 };
+enum { LARGER = sizeof larger / sizeof *larger, ENOUGH = 40, FEW = 2, LAST_BATCH = 161 };
 
 /* One order: both triangles, with more and more right-hand sides. */
 static void sweep_order(int64_t item, void *data)
@@ -354,7 +354,8 @@ static void sweep_order(int64_t item, void *data)
     /* Opened once: pinned memory is slow to get, and one thread at a time gets it. */
     struct batch memory = new_batch(w->routine, w->precision, 'L', 1);
     size_t most =
-        beyond ? (size_t)(each * n * (n + 50)) * element_bytes(w->precision) : 0;
+        beyond ? (size_t)(n * (each * (n + 50) + 2 * n)) * element_bytes(w->precision)
+               : 0;
     bool there = open_memory(&memory, most + ((size_t)8 << 20));
     if (!there)
         memcpy(w->why, memory.why, sizeof w->why);
@@ -515,6 +516,7 @@ int main(int argc, char **argv)
         return 1;
     for (int p = 0; p < BL_PRECISIONS && beyond; p++) {
         every_order(BL_POTRF, (enum bl_precision)p);
+        every_order(BL_POTRS, (enum bl_precision)p);
         every_order(BL_POSV, (enum bl_precision)p);
         different_shapes((enum bl_precision)p, 'L');
         different_shapes((enum bl_precision)p, 'U');

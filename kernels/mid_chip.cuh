@@ -1,0 +1,191 @@
+/* What a block does beside factoring a matrix on the chip: solve for a column of
+ * right-hand sides, forwards along with the factorisation and then backwards.
+ *
+ * Called by lu_on_chip of mid_lu.cuh. GESV gets netlib's operations in netlib's order: an
+ * element has every product subtracted one by one, none whose factor is a zero of B.
+ */
+#ifndef BL_MID_CHIP_CUH
+#define BL_MID_CHIP_CUH
+
+#include "mid_divisor.cuh"
+#include "mid_rest.cuh"
+
+namespace bl
+{
+
+/* ---- memory: a complex number in one access where its address allows ---- */
+
+template <class T>
+__device__ __forceinline__ T load(const T *p, bool whole)
+{
+    return whole ? fetch(p) : *p;
+}
+
+template <class T>
+__device__ __forceinline__ void store(T *p, T x, bool whole)
+{
+    if (whole)
+        put(p, x);
+    else
+        *p = x;
+}
+
+/* ---- */
+
+/* Where panel q begins in the packed L of a matrix of m rows. */
+template <int C>
+__host__ __device__ __forceinline__ int packed(int m, int q)
+{
+    return C * (q * m - C * (q * (q - 1) / 2));
+}
+
+/* L y = P b while L is being made: y(k) to `out` in the lane that has row k's pivot, by
+ * rows as in a panel. column[k] tells that pivot[k] and column k of `packed_l` are there,
+ * in which row r has its place[k / C][r]. False: the factorisation ended before step n. A
+ * warp. */
+template <class T, int R, int C, class Signal>
+__device__ __noinline__ bool ride_along(const Signal *column, const int *pivots,
+                                        const unsigned char (*places)[32 * R],
+                                        const T *packed_l, int n, const T *b, T (&out)[R])
+{
+    const int lane = threadIdx.x % 32;
+    T x[R];
+    bool active[R];
+    BL_UNROLL
+    for (int i = 0; i < R; i++) {
+        active[i] = i * 32 + lane < n;
+        x[i] = b[active[i] ? i * 32 + lane : 0];
+    }
+#pragma unroll 1
+    for (int q = 0; q * C < n; q++) {
+        const int height = n - q * C;
+        const T *const l = packed_l + packed<C>(n, q);
+        int place[R];
+#pragma unroll 1
+        for (int j = 0; j < C && q * C + j < n; j++) {
+            column[q * C + j].wait();
+            const int pivot = pivots[q * C + j];
+            if (pivot < 0)
+                return false;
+            if (j == 0)
+                BL_UNROLL
+            for (int i = 0; i < R; i++)
+                place[i] = places[q][i * 32 + lane];
+            T y = x[0];
+            BL_UNROLL
+            for (int i = 1; i < R; i++)
+                y = i == pivot / 32 ? x[i] : y;
+            y = from_lane(y, pivot % 32);
+            const bool zero = is_zero(y);
+            BL_UNROLL
+            for (int i = 0; i < R; i++) {
+                const T less = sub(x[i], mul(y, load(l + j * height + place[i], true)));
+                active[i] = active[i] && pivot != i * 32 + lane;
+                x[i] = active[i] && !zero ? less : x[i];
+            }
+        }
+    }
+    BL_UNROLL
+    for (int i = 0; i < R; i++)
+        out[i] = x[i];
+    return true;
+}
+
+/* U x = y, where ride_along() left y and row r is at position step[r]; x to b. A warp. */
+template <class T, int R>
+__device__ __noinline__ void solve_upper(const int *step, const T *A, int64_t lda, int n,
+                                         const T (&y_by_rows)[R], T *b)
+{
+    constexpr int EACH = sizeof(T) == 16 ? 2 : 4; /* columns of U that are fetched */
+    const int lane = threadIdx.x % 32;
+    T x[R];
+    BL_UNROLL
+    for (int i = 0; i < R; i++)
+        if (i * 32 + lane < n)
+            b[step[i * 32 + lane]] = y_by_rows[i];
+    __syncwarp();
+    BL_UNROLL
+    for (int i = 0; i < R; i++)
+        x[i] = b[min(i * 32 + lane, n - 1)];
+    __syncwarp();
+    BL_UNROLL
+    for (int own = R - 1; own >= 0; own--) {
+        if (own * 32 >= n)
+            continue;
+        const int last = min(n - own * 32, 32) - 1, mine = own * 32 + min(lane, last);
+        const Divisor<T> divisor(A[mine + mine * lda]);
+        T u[EACH][R], next[EACH][R];
+        auto fetch = [&](int k) {
+            BL_UNROLL
+            for (int e = 0; e < EACH; e++)
+                BL_UNROLL
+            for (int i = 0; i <= own; i++)
+                next[e][i] = A[min(i * 32 + lane, n - 1) + max(k - e, 0) * lda];
+        };
+        fetch(own * 32 + last);
+#pragma unroll 1
+        for (int from = last; from >= 0; from -= EACH) {
+            BL_UNROLL
+            for (int e = 0; e < EACH; e++)
+                BL_UNROLL
+            for (int i = 0; i <= own; i++)
+                u[e][i] = next[e][i];
+            fetch(own * 32 + from - EACH);
+            BL_UNROLL
+            for (int e = 0; e < EACH; e++) {
+                const int k = from - e;
+                if (k < 0)
+                    continue;
+                const T q = divisor(x[own]);
+                x[own] = lane == k && !is_zero(x[own]) ? q : x[own];
+                const T y = from_lane(x[own], k);
+                const bool zero = is_zero(y);
+                BL_UNROLL
+                for (int i = 0; i <= own; i++) {
+                    const T less = sub(x[i], mul(y, u[e][i]));
+                    x[i] = (i < own || lane < k) && !zero ? less : x[i];
+                }
+            }
+        }
+    }
+    BL_UNROLL
+    for (int i = 0; i < R; i++)
+        if (i * 32 + lane < n)
+            b[i * 32 + lane] = x[i];
+}
+
+/* The same with the factors in memory, where netlib's rules for NaN and Inf have made
+ * them; speed is no aim. */
+template <class T>
+__device__ __noinline__ void solve_slowly(const T *A, int64_t lda, int n,
+                                          const Pivots &pivots, T *b)
+{
+    const int lane = threadIdx.x % 32;
+    if (lane == 0)
+        for (int k = 0; k < n; k++) {
+            const int64_t p = pivots.get(k);
+            const T x = b[k];
+            b[k] = b[p];
+            b[p] = x;
+        }
+    for (int step = 0; step < 2 * n; step++) {
+        const bool up = step >= n;
+        const int k = up ? 2 * n - 1 - step : step;
+        __syncwarp();
+        T y = b[k];
+        __syncwarp();
+        if (is_zero(y))
+            continue;
+        if (up) {
+            y = div(y, A[k + k * lda]);
+            if (lane == 0)
+                b[k] = y;
+        }
+        for (int i = (up ? 0 : k + 1) + lane; i < (up ? k : n); i += 32)
+            b[i] = sub(b[i], mul(y, A[i + k * lda]));
+    }
+    __syncwarp();
+}
+
+} // namespace bl
+#endif

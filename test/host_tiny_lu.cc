@@ -1,0 +1,213 @@
+/* The tiny LU kernels on the host, bit for bit against netlib.
+ *
+ * A block of one warp is the 32 fibers of host_warp.h, so that what lanes tell each
+ * other, what lies where in shared memory and what several matrices in a warp do to each
+ * other is tested without a GPU. Blocks get matrices of one shape or, as items, of
+ * different ones, and of different kinds; the last block has too few. See host_kernels.cc
+ * for the expected values and what "equal" is; inverses, which may have other bits than
+ * netlib's, are compared by their residuals.
+ */
+#include "host_cuda.h"
+#include <complex>
+#include "tiny_rows.cuh"
+#include "tiny_solve.cuh"
+#include "host_cases.h"
+
+namespace
+{
+
+enum Routine { GETRF, GESV, GEINV };
+
+template <class T>
+using Factor = void(int *, int *, T *, int *, int *, int *);
+template <class T>
+using Solve = void(int *, int *, T *, int *, int *, T *, int *, int *);
+
+template <class T>
+using Invert = void(int *, T *, int *, int *, T *, int *, int *);
+
+/* The residual of X, -1 where it is not finite. */
+template <class T>
+double residual(const Array<T> &a, int lda, const Array<T> &x, int ldx, int n)
+{
+    auto element = [](const Array<T> &m, int ld, int i, int j) {
+        const Real<T> *p = (const Real<T> *)&m[i + size_t(j) * ld];
+        return std::complex<long double>(p[0], width<T> == 2 ? p[width<T> - 1] : 0);
+    };
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < n; i++)
+            if (!std::isfinite(std::abs(element(x, ldx, i, j))))
+                return -1;
+    return inverse_residual<T>(
+        n, [&](int i, int j) { return element(a, lda, i, j); },
+        [&](int i, int j) { return element(x, ldx, i, j); });
+}
+
+/* Whether the inverse in c.b is as good as netlib's, which comes to c.a0. */
+template <class T>
+void judge_inverse(Report &report, Case<T> &c)
+{
+    const Array<T> original = c.a0;
+    int lwork = 64 * c.n;
+    Array<T> work(lwork);
+    netlib<T, Factor<T>>("getrf")(&c.n, &c.n, c.a0.data(), &c.lda, c.ipiv0.data(),
+                                  &c.info0);
+    double ours = 0, theirs = 0;
+    if (c.info0 == 0) {
+        netlib<T, Invert<T>>("getri")(&c.n, c.a0.data(), &c.lda, c.ipiv0.data(),
+                                      work.data(), &lwork, &c.info0);
+        ours = residual(original, c.lda, c.b, c.ldb, c.n);
+        theirs = residual(original, c.lda, c.a0, c.lda, c.n);
+    }
+    bool good = c.info == c.info0 && (ours < 0) == (theirs < 0) &&
+                (theirs < 0 || ours <= 5 * theirs + 1);
+    /* Singular: the factors. Else what is not finite stands where netlib has it. */
+    for (int j = 0; j < c.n; j++)
+        for (int i = 0; i < c.n; i++)
+            for (int w = 0; w < width<T>; w++) {
+                Real<T> x = parts(&c.b[i + size_t(j) * c.ldb])[w];
+                Real<T> y = parts(&c.a0[i + size_t(j) * c.lda])[w];
+                if (c.info0 != 0 || !std::isfinite(x) || !std::isfinite(y))
+                    good = good && same(x, y, c.kind == MINUS_ZERO);
+            }
+    report.count(good, c.label + text(": residual %g, netlib's %g, INFO %d, %d", ours,
+                                      theirs, c.info, c.info0));
+}
+
+/* One launch of a kernel whose blocks take `problems` matrices. */
+template <class F>
+void launch(F kernel, int problems, const TinyArguments &g)
+{
+    for (int64_t i = 0; i * problems < g.batch; i++) {
+        blockIdx.x = unsigned(i);
+        host_warp::run([&](int) { kernel(g); });
+    }
+}
+
+/* Moduli that are equal but for a part whose quotient would leave the normal numbers. */
+template <class T>
+void make_lopsided(T &x)
+{
+    if constexpr (Traits<T>::complex) {
+        if (x.re == Real<T>(POISON))
+            return;
+        x.re = Real<T>(1 + below(2));
+        x.im = below(2) ? Real<T>(0) : Real<T>(sizeof(x.re) == 4 ? 0x1p-80 : 0x1p-600);
+    }
+}
+
+/* Square or, of getrf, any matrices of order up to N. */
+template <class T>
+void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments), int N,
+                 int problems, int launches)
+{
+    Factor<T> *factor = netlib<T, Factor<T>>("getrf");
+    Solve<T> *solve = netlib<T, Solve<T>>("gesv");
+    for (int i = 0; i < launches; i++) {
+        const bool shapes = below(2);
+        int m = N - below(4), n = below(4) || routine != GETRF ? m : N - below(4);
+        if (routine == GETRF && below(4) == 0)
+            (below(2) ? m : n) = 1 + below(N);
+        const int nrhs = routine == GESV ? below(4) : 0;
+        std::vector<Case<T>> cases;
+        for (int k = 0; k < 5 * problems + below(3); k++) {
+            cases.emplace_back(Kind(below(KINDS)), m, n, nrhs);
+            Case<T> &c = cases.back();
+            if (shapes) {
+                c.m = 1 + below(N);
+                c.n = routine != GETRF || below(2) ? c.m : 1 + below(N);
+            }
+            c.lda = shapes ? c.m + below(3) : cases[0].lda;
+            c.ldb = N;
+            c.a = matrix<T>(c.kind, c.m, c.n, c.lda);
+            c.b = matrix<T>(below(4) ? RANDOM : c.kind, c.n, routine == GEINV ? N : nrhs,
+                            c.ldb);
+            if (Traits<T>::complex && below(8) == 0) /* ties with parts that are tiny */
+                for (int j = 0; j < c.n * c.lda; j++)
+                    make_lopsided(c.a[j]);
+            c.pivots(false);
+            c.ready();
+            c.label +=
+                text(" of %d x %d, N = %d%s", c.m, c.n, N, shapes ? ", items" : "");
+        }
+        std::vector<void *> a, b, ipiv, info;
+        std::vector<bl_item> items;
+        for (size_t k = 0; k < cases.size(); k++) {
+            Case<T> &c = cases[k];
+            a.push_back(c.a.data());
+            b.push_back(c.b.data());
+            ipiv.push_back(c.ipiv.data());
+            info.push_back(&c.info);
+            items.push_back({int64_t(k), c.m, c.n, c.lda, c.ldb});
+        }
+        TinyArguments g = {};
+        g.a = {nullptr, a.data(), cases[0].lda, 0};
+        g.b = g.x = {nullptr, b.data(), N, 0};
+        g.ipiv = {nullptr, ipiv.data(), 0, 0};
+        g.info = {nullptr, info.data(), 0, 0};
+        g.items = shapes ? items.data() : nullptr;
+        g.batch = int64_t(cases.size());
+        g.nrhs = nrhs;
+        g.m = shapes ? N : m;
+        g.n = shapes ? N : n;
+        g.int_size = 4;
+        launch(kernel, problems, g);
+        for (Case<T> &c : cases) {
+            if (routine == GEINV) {
+                judge_inverse(report, c);
+                continue;
+            }
+            if (routine == GETRF)
+                factor(&c.m, &c.n, c.a0.data(), &c.lda, c.ipiv0.data(), &c.info0);
+            else
+                solve(&c.n, &c.nrhs, c.a0.data(), &c.lda, c.ipiv0.data(), c.b0.data(),
+                      &c.ldb, &c.info0);
+            c.judge(report);
+        }
+    }
+}
+
+template <class T, int N, int L>
+void test_rows(int launches)
+{
+    Report getrf(title<T>("getrf") + text(", N = %d on %d lanes", N, L));
+    test_kernel<T>(getrf, GETRF, tiny_rows_factor<T, N, L, 1>, N, 32 / L, launches);
+    Report gesv(title<T>("gesv") + text(", N = %d on %d lanes", N, L));
+    test_kernel<T>(gesv, GESV, tiny_rows_gesv<T, N, L, 1>, N, 32 / L, launches);
+    Report geinv(title<T>("geinv") + text(", N = %d on %d lanes", N, L));
+    test_kernel<T>(geinv, GEINV, tiny_rows_geinv<T, N, L, 1>, N, 32 / L, launches);
+}
+
+template <class T, int N>
+void test_row(int launches)
+{
+    Report getrf(title<T>("getrf") + text(", N = %d, a row a lane", N));
+    test_kernel<T>(getrf, GETRF, tiny_factor<T, N, 1, 1, LARGEST>, N, 32 / lanes_for(N),
+                   launches);
+    Report gesv(title<T>("gesv") + text(", N = %d, a row a lane", N));
+    test_kernel<T>(gesv, GESV, tiny_gesv<T, N, 1, 1>, N, 32 / lanes_for(N), launches);
+    Report geinv(title<T>("geinv") + text(", N = %d, a row a lane", N));
+    test_kernel<T>(geinv, GEINV, tiny_geinv<T, N, 1, 1>, N, 32 / lanes_for(N), launches);
+}
+
+template <class T>
+void test_all(int launches)
+{
+    test_row<T, 8>(launches);
+    test_row<T, 16>(launches);
+    test_row<T, 24>(launches);
+    test_rows<T, 20, 8>(launches);
+    test_rows<T, 24, 8>(launches);
+    test_rows<T, 28, 16>(launches);
+    test_rows<T, 32, 8>(launches);
+    test_rows<T, 32, 16>(launches);
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    return run_types(argc, argv, 4, [](auto number, int repeats) {
+        test_all<decltype(number)>(repeats);
+    });
+}
