@@ -1,10 +1,11 @@
 /* The panel of a large LU factorisation, on chip across a thread-block cluster.
  *
  * Instantiated by large_panel_{s,d,c,z}.cu, launched by large_panel.cu; code for sm_90
- * and up only. A block owns rows of the panel, a thread of its first warps R of them, in
- * registers from the one read to the one write; the last warp of a block is its postman.
- * No row moves: a row has a label, its position. Finished columns are stored where their
- * rows came from; at the end the few rows whose place is another go there.
+ * and up only; test/host_large_panel.cc runs it too. A block owns rows of the panel, a
+ * thread of its first warps R of them, in registers from the one read to the one write;
+ * the last warp of a block is its postman. No row moves: a row has a label, its position.
+ * Finished columns are stored where their rows came from; at the end the few rows whose
+ * place is another go there.
  *
  * One exchange a column. Every block sends every block a letter with its best candidate
  * for the pivot of column j + 1 as soon as that column has taken the products of step j.
@@ -28,12 +29,12 @@
 #include "large_panel_common.cuh"
 #include "cluster.cuh"
 #include "large_fetch.cuh"
-#include "large_panel_kernels.h"
 
 namespace bl
 {
 
-constexpr int PANEL_TURN = 4; /* steps of a turn of the main loop */
+constexpr int PANEL_TURN = 4;   /* steps of a turn of the main loop */
+constexpr int PANEL_WARPS = 16; /* of a block at most, the postman not counted */
 
 #if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 900
 
@@ -58,6 +59,24 @@ struct PanelMail {
     uint64_t arrived[2], rest_arrived[PANEL_TURN], own_ready[2];
     int pivot[N];
 };
+
+/* By all threads of a block. */
+template <class T, int N>
+__device__ __forceinline__ void begin_mail(PanelMail<T, N> &mail)
+{
+    if (threadIdx.x == 0) {
+        for (auto &barrier : mail.arrived)
+            cluster::barrier_init(cluster::address(&barrier));
+        for (auto &barrier : mail.rest_arrived)
+            cluster::barrier_init(cluster::address(&barrier));
+        for (auto &barrier : mail.own_ready)
+            cluster::barrier_init(cluster::address(&barrier));
+        cluster::barrier_publish();
+    }
+    for (int k = threadIdx.x; k < N + PANEL_TURN; k += blockDim.x)
+        mail.rest[PANEL_TURN - 1][k] = from_real<T>(0); /* step 0 has no step before */
+    __syncthreads();
+}
 
 /* The best of `count` letters. */
 template <class T>
@@ -447,27 +466,17 @@ struct PanelPostman {
 
 #endif
 
+#ifdef __CUDACC__
 /* w <= N. Threads: at most WARPS warps of R rows a thread, and a warp more. Dynamic
  * shared memory: the finished columns, w times the rows of the block. */
 template <class T, int N, int R, int WARPS>
 __global__ void __launch_bounds__(32 * (WARPS + 1), 1) cluster_panel(const LargePanel g)
 {
-#if __CUDA_ARCH__ >= 900
+#    if __CUDA_ARCH__ >= 900
     __shared__ PanelMail<T, N> mail;
     extern __shared__ __align__(16) char finished[];
     const int threads = blockDim.x - 32;
-    if (threadIdx.x == 0) {
-        for (auto &barrier : mail.arrived)
-            cluster::barrier_init(cluster::address(&barrier));
-        for (auto &barrier : mail.rest_arrived)
-            cluster::barrier_init(cluster::address(&barrier));
-        for (auto &barrier : mail.own_ready)
-            cluster::barrier_init(cluster::address(&barrier));
-        cluster::barrier_publish();
-    }
-    for (int k = threadIdx.x; k < N + PANEL_TURN; k += blockDim.x)
-        mail.rest[PANEL_TURN - 1][k] = from_real<T>(0); /* step 0 has no step before */
-    __syncthreads();
+    begin_mail(mail);
     await_previous();
     if (int(threadIdx.x) < threads) {
         PanelRows<T, N, R> rows(mail, (T *)finished, threads, g, cluster::blocks());
@@ -476,10 +485,11 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1) cluster_panel(const Large
         PanelPostman<T, N> postman(mail, blockDim.x, g.w);
         postman.run(g);
     }
-#else
+#    else
     (void)g;
-#endif
+#    endif
 }
+#endif
 
 } // namespace bl
 #endif

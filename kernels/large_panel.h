@@ -11,27 +11,10 @@
 #define BL_LARGE_PANEL_H
 
 #include "family.h"
+#include "large_panel_job.h"
 
 namespace bl
 {
-
-struct LargePanel {
-    enum bl_precision precision;
-    int64_t m;      /* rows: the diagonal's and all below, m >= w */
-    int w;          /* columns, 1 to large_panel_width() */
-    void *a;        /* its first element, in device memory */
-    int64_t lda;    /* in elements */
-    int64_t offset; /* the row (and column) that the first element has in the matrix */
-    void *pivots;   /* device: w entries of IPIV, as LAPACK counts (offset included) */
-    int int_size;   /* bytes of an entry: 4 or 8 */
-    int64_t *info;  /* device: the column of the first zero pivot, as INFO counts. Written
-                       only where it is 0; the driver clears it */
-    int *odd; /* device: set to 1 when the factored panel holds a NaN or an infinity,
-                 else left alone. Then values, not IPIV, can differ from netlib's */
-
-    void *work;           /* device: large_panel_workspace() bytes, 256-byte aligned */
-    bool chained = false; /* see large_launch.h */
-};
 
 /* The columns that are best taken at once where a panel has m rows. 8, 16, 32 or 64. */
 int large_panel_width(enum bl_precision, int64_t m, const Card &);

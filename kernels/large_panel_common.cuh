@@ -7,7 +7,7 @@
 #define BL_LARGE_PANEL_COMMON_CUH
 
 #include "tiny.cuh"
-#include "large_panel.h"
+#include "large_panel_job.h"
 
 namespace bl
 {

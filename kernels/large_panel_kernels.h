@@ -7,8 +7,6 @@
 namespace bl
 {
 
-constexpr int PANEL_WARPS =
-    16; /* of a cluster's block at most, the postman not counted */
 constexpr int PANEL_BLOCKS = 16; /* of a cluster at most */
 constexpr int PANEL_KERNELS = 5;
 constexpr int GRID_PANEL_THREADS = 512;

@@ -8,6 +8,7 @@
 #ifndef BL_LARGE_UPDATE_CUH
 #define BL_LARGE_UPDATE_CUH
 
+#include "large.h"
 #include "large_fetch.cuh"
 
 namespace bl

@@ -37,9 +37,11 @@ namespace host_cuda
 struct Index {
     unsigned x;
 };
+inline unsigned block_threads =
+    host_warp::MOST; /* of each block, where there are several */
 inline Index thread()
 {
-    return {unsigned(host_warp::current)};
+    return {unsigned(host_warp::current) % block_threads};
 }
 } // namespace host_cuda
 
@@ -71,7 +73,7 @@ inline bool __any_sync(unsigned, bool yes)
 template <class V>
 V __shfl_xor_sync(unsigned, V x, int bits)
 {
-    return host_warp::from_lane(x, host_warp::current ^ bits);
+    return host_warp::from_lane(x, (host_warp::current ^ bits) % host_warp::SIZE);
 }
 inline int __popc(unsigned x)
 {

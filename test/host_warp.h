@@ -22,7 +22,7 @@
 namespace host_warp
 {
 
-constexpr int SIZE = 32, MOST = 384;
+constexpr int SIZE = 32, MOST = 1536;
 constexpr size_t STACK = 256 << 10;
 
 /* Where threads wait until `expected` have come. */
@@ -36,6 +36,7 @@ struct Fiber {
     ucontext_t context;
     std::unique_ptr<char[]> stack;
     const Barrier *at = nullptr; /* where it waits */
+    bool looks = false;          /* it waits for a condition */
     long phase = 0;
     bool ended = false;
     int turn = 0; /* which of the two boards is next */
@@ -75,6 +76,27 @@ inline void wait(Barrier &b, int expected, const char *where)
     while (b.phase == f.phase)
         swapcontext(&f.context, &scheduler);
     f.at = nullptr;
+}
+
+/* Until the condition holds, which others make true. Lanes look one by one. */
+template <class F>
+void wait_until(F condition)
+{
+    Fiber &f = fiber[current];
+    while (!condition()) {
+        f.looks = true;
+        swapcontext(&f.context, &scheduler);
+    }
+    f.looks = false;
+}
+
+/* Others go on first, now and then. */
+inline void pause()
+{
+    static unsigned dice = 7;
+    dice = dice * 1664525 + 1013904223;
+    if (dice >> 30 == 0)
+        swapcontext(&fiber[current].context, &scheduler);
 }
 
 inline void wait_for_warp(const char *where)
@@ -129,8 +151,8 @@ inline bool run_warp(int warp, bool up, int &left)
         Fiber &f = fiber[current];
         if (f.ended || (f.at && f.at->phase == f.phase))
             continue;
-        ran = true;
         swapcontext(&scheduler, &f.context);
+        ran = ran || !f.looks;
         left -= f.ended;
     }
     return ran;
@@ -147,13 +169,14 @@ inline void run(int count, const std::function<void(int)> &f)
     for (int i = 0; i < count; i++) {
         Fiber &t = fiber[i];
         if (!t.stack)
-            t.stack = std::make_unique<char[]>(STACK);
+            t.stack.reset(new char[STACK]);
         getcontext(&t.context);
         t.context.uc_stack.ss_sp = t.stack.get();
         t.context.uc_stack.ss_size = STACK;
         t.context.uc_link = &scheduler;
         makecontext(&t.context, begin, 0);
         t.at = nullptr;
+        t.looks = false;
         t.ended = false;
         t.turn = 0;
     }
