@@ -226,9 +226,6 @@ cudaError_t large_end_inverse(const LargeMaps &x, const T *y, T *a, int64_t lda,
                                              int64_t *, cudaStream_t);                   \
     template cudaError_t large_end_inverse(const LargeMaps &, const T *, T *, int64_t,   \
                                            const int64_t *, cudaStream_t);
-BL_INSTANCE(float)
-BL_INSTANCE(double)
-BL_INSTANCE(Complex<float>)
-BL_INSTANCE(Complex<double>)
+BL_FOR_EACH_TYPE(BL_INSTANCE)
 
 } // namespace bl
