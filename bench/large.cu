@@ -4,15 +4,21 @@
  *
  * ENGINE is libbatchlapack_cuda.so; the others are comma-separated lists, "" for all
  * routines (getrf, potrf_L, potrf_U, getrs, getri, and potrs1, potrs and potri of _L and
- * _U) and precisions; sizes are numbers, or ROWSxCOLUMNS for getrf.
+ * _U) and precisions; sizes are numbers, FIRST-LAST:STEP, or ROWSxCOLUMNS for getrf.
+ * The routine `line` must be asked for: getrf at these sizes against the line through the
+ * times that getrf should at least have at the orders of `reach`, a fraction of
+ * cuSOLVER's; the largest ratio comes last.
  * Jobs go straight to the engine; cuSOLVER's 64-bit routines run in the same process on
  * the same data. getrs has as many right-hand sides as unknowns, potrs1
  * one and potrs 1000; cuSOLVER's inverse is
- * its getrs with the identity. Prints a line a routine, precision and size: milliseconds
- * (median on fresh data), TFLOP/s and how often faster than cuSOLVER. No other process
- * should use the card.
+ * its getrs with the identity. A square getrf is also solved with, by cuSOLVER, and its
+ * residual shown as LAPACK's tests do: || b - A x || / (n eps || A || || x ||), in the
+ * maximum norm; above 30 the program fails. Prints a line a routine, precision and size:
+ * milliseconds (median on fresh data), TFLOP/s and how often faster than cuSOLVER. No
+ * other process should use the card.
  */
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -93,6 +99,44 @@ static double timed(int repeats, void *a, const void *original, size_t bytes, Ca
     return all[all.size() / 2];
 }
 
+/* A thread owns a row: what is left of b, which B becomes, and the sum of its moduli (of
+ * a complex number, the sum of its parts'). */
+template <class R, int PARTS>
+__global__ void subtract_product(const R *a, int n, const R *x, R *b, R *sums)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n)
+        return;
+    double re = 0, im = 0, sum = 0;
+    for (int j = 0; j < n; j++) {
+        const R *p = a + PARTS * (i + (size_t)j * n), *y = x + PARTS * j;
+        re += (double)p[0] * y[0];
+        sum += fabs((double)p[0]);
+        if (PARTS == 2) {
+            re -= (double)p[PARTS - 1] * y[PARTS - 1];
+            im += (double)p[0] * y[PARTS - 1] + (double)p[PARTS - 1] * y[0];
+            sum += fabs((double)p[PARTS - 1]);
+        }
+    }
+    b[PARTS * i] -= (R)re;
+    if (PARTS == 2)
+        b[PARTS * i + PARTS - 1] -= (R)im;
+    sums[i] = (R)sum;
+}
+
+template <class R>
+static double largest(const void *device, size_t count)
+{
+    std::vector<R> all(count);
+    double most = 0;
+    must(cudaMemcpy(all.data(), device, count * sizeof(R), cudaMemcpyDeviceToHost) ==
+             cudaSuccess,
+         "residual");
+    for (R x : all)
+        most = x == x && most == most ? std::max(most, std::fabs((double)x)) : NAN;
+    return most;
+}
+
 static void *memory(size_t bytes)
 {
     void *p = nullptr;
@@ -105,8 +149,57 @@ static std::string size_name(int m, int n)
     return m == n ? std::to_string(n) : std::to_string(m) + "x" + std::to_string(n);
 }
 
-/* uplo 0: getrf, else potrf. */
-static void measure(int precision, char uplo, int m, int n, enum bl_arithmetic arithmetic)
+/* Of the factors and their 64-bit pivots, of order n, and the matrix. */
+template <class R, int PARTS>
+static double residual_of(int precision, const void *original, const void *factors,
+                          const void *pivots, int n)
+{
+    void *b = memory((size_t)n * PARTS * sizeof(R)),
+         *x = memory((size_t)n * PARTS * sizeof(R)), *sums = memory(n * sizeof(R)),
+         *info = memory(sizeof(int));
+    const cudaDataType t = type_of[precision];
+    fill_all(precision, b, n, 0);
+    must(cudaMemcpy(x, b, (size_t)n * PARTS * sizeof(R), cudaMemcpyDeviceToDevice) ==
+                 cudaSuccess &&
+             cusolverDnXgetrs(cusolver, parameters, CUBLAS_OP_N, n, 1, t, factors, n,
+                              (const int64_t *)pivots, t, x, n,
+                              (int *)info) == CUSOLVER_STATUS_SUCCESS &&
+             cudaDeviceSynchronize() == cudaSuccess,
+         "getrs");
+    subtract_product<R, PARTS><<<(n + 255) / 256, 256>>>((const R *)original, n,
+                                                         (const R *)x, (R *)b, (R *)sums);
+    must(cudaDeviceSynchronize() == cudaSuccess, "residual");
+    const double result = largest<R>(b, (size_t)n * PARTS) /
+                          (largest<R>(sums, n) * largest<R>(x, (size_t)n * PARTS) * n *
+                           (sizeof(R) == 4 ? 0x1p-24 : 0x1p-53));
+    for (void *p : {b, x, sums, info})
+        cudaFree(p);
+    return result;
+}
+
+static double residual(int precision, const void *original, const void *factors,
+                       const void *pivots, int n)
+{
+    return precision == BL_S ? residual_of<float, 1>(BL_S, original, factors, pivots, n)
+           : precision == BL_D
+               ? residual_of<double, 1>(BL_D, original, factors, pivots, n)
+           : precision == BL_C
+               ? residual_of<float, 2>(BL_C, original, factors, pivots, n)
+               : residual_of<double, 2>(BL_Z, original, factors, pivots, n);
+}
+
+static bool bad; /* a residual is too large */
+
+/* Milliseconds; cuSOLVER's are 0 where it was not asked. */
+struct Times {
+    double ours, theirs;
+};
+
+enum Whose { BOTH, OURS, THEIRS };
+
+/* uplo 0: getrf, else potrf. Prints its line where both are asked. */
+static Times measure(int precision, char uplo, int m, int n,
+                     enum bl_arithmetic arithmetic, enum Whose whose = BOTH)
 {
     const int least = m < n ? m : n;
     const size_t bytes = (size_t)m * n * element[precision];
@@ -118,7 +211,7 @@ static void measure(int precision, char uplo, int m, int n, enum bl_arithmetic a
     job.precision = (enum bl_precision)precision;
     job.arithmetic = arithmetic;
     job.uplo = uplo;
-    job.int_size = 4;
+    job.int_size = 8;
     job.m = m;
     job.n = n;
     job.batch = 1;
@@ -127,8 +220,16 @@ static void measure(int precision, char uplo, int m, int n, enum bl_arithmetic a
     job.info = {info, nullptr, 0, 1};
     job.work = memory(engine->workspace(&job));
     const int repeats = n <= 2048 ? 9 : n <= 4096 ? 5 : 3;
-    const double ours = timed(repeats, a, original, bytes,
-                              [&] { must(engine->run(&job, queue) == BL_OK, "engine"); });
+    Times times = {};
+    double error = 0;
+    if (whose != THEIRS) {
+        times.ours = timed(repeats, a, original, bytes,
+                           [&] { must(engine->run(&job, queue) == BL_OK, "engine"); });
+        if (!uplo && m == n) {
+            error = residual(precision, original, a, pivots, n);
+            bad = bad || !(error < 30);
+        }
+    }
 
     const cudaDataType t = type_of[precision];
     const cublasFillMode_t mode =
@@ -142,30 +243,76 @@ static void measure(int precision, char uplo, int m, int n, enum bl_arithmetic a
                                     &on_host);
     void *work = memory(on_device);
     std::vector<char> host_work(on_host + 1);
-    const double theirs = timed(repeats, a, original, bytes, [&] {
-        cusolverStatus_t status =
-            uplo ? cusolverDnXpotrf(cusolver, parameters, mode, n, t, a, n, t, work,
-                                    on_device, host_work.data(), on_host, (int *)info)
-                 : cusolverDnXgetrf(cusolver, parameters, m, n, t, a, m,
-                                    (int64_t *)pivots, t, work, on_device,
-                                    host_work.data(), on_host, (int *)info);
-        must(status == CUSOLVER_STATUS_SUCCESS, "cuSOLVER");
-    });
+    if (whose != OURS)
+        times.theirs = timed(repeats, a, original, bytes, [&] {
+            cusolverStatus_t status =
+                uplo ? cusolverDnXpotrf(cusolver, parameters, mode, n, t, a, n, t, work,
+                                        on_device, host_work.data(), on_host, (int *)info)
+                     : cusolverDnXgetrf(cusolver, parameters, m, n, t, a, m,
+                                        (int64_t *)pivots, t, work, on_device,
+                                        host_work.data(), on_host, (int *)info);
+            must(status == CUSOLVER_STATUS_SUCCESS, "cuSOLVER");
+        });
     const double k = least,
                  multiplications =
                      uplo ? k * k * k / 6
                           : (double)m * n * k - (m + n) * k * k / 2 + k * k * k / 3;
     const double operations = 2 * multiplications * (precision >= BL_C ? 4 : 1);
-    printf("%c%s %6s %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
-           "sdcz"[precision],
-           !uplo         ? "getrf  "
-           : uplo == 'L' ? "potrf_L"
-                         : "potrf_U",
-           size_name(m, n).c_str(), ours, operations / ours / 1e9, theirs, theirs / ours);
-    fflush(stdout);
+    if (whose == BOTH) {
+        printf("%c%s %6s %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x",
+               "sdcz"[precision],
+               !uplo         ? "getrf  "
+               : uplo == 'L' ? "potrf_L"
+                             : "potrf_U",
+               size_name(m, n).c_str(), times.ours, operations / times.ours / 1e9,
+               times.theirs, times.theirs / times.ours);
+        if (!uplo && m == n)
+            printf("   residual %.2g", error);
+        printf("\n");
+        fflush(stdout);
+    }
     void *all[] = {original, a, pivots, info, job.work, work};
     for (void *p : all)
         cudaFree(p);
+    return times;
+}
+
+/* How often faster than cuSOLVER getrf should at least be. */
+static const struct {
+    int n;
+    double reach;
+} line[] = {{512, 2.6}, {1024, 2.6}, {2048, 2.6}, {4096, 2.5}, {8192, 2.3}};
+
+/* Sizes between the line's first and last. */
+static void measure_line(int precision, const std::vector<std::pair<int, int>> &sizes,
+                         enum bl_arithmetic arithmetic)
+{
+    constexpr int POINTS = sizeof line / sizeof *line;
+    double should[POINTS], worst = 0;
+    int where = 0;
+    for (int i = 0; i < POINTS; i++)
+        should[i] =
+            measure(precision, 0, line[i].n, line[i].n, arithmetic, THEIRS).theirs /
+            line[i].reach;
+    for (auto [m, n] : sizes) {
+        int i = 1;
+        while (i + 1 < POINTS && n > line[i].n)
+            i++;
+        if (m != n || n < line[0].n || n > line[POINTS - 1].n)
+            continue;
+        const double part = double(n - line[i - 1].n) / (line[i].n - line[i - 1].n),
+                     goal = should[i - 1] + part * (should[i] - should[i - 1]),
+                     ours = measure(precision, 0, n, n, arithmetic, OURS).ours;
+        printf("%cgetrf   %6d %10.3f ms   line %10.3f ms   %5.2f\n", "sdcz"[precision], n,
+               ours, goal, ours / goal);
+        fflush(stdout);
+        if (ours / goal > worst) {
+            worst = ours / goal;
+            where = n;
+        }
+    }
+    printf("%cgetrf: at most %.2f times the line, at %d\n", "sdcz"[precision], worst,
+           where);
 }
 
 /* getri where `inverse`, else getrs with n right-hand sides; on factors. */
@@ -332,7 +479,12 @@ int main(int argc, char **argv)
     for (const char *p = argc > 4 ? argv[4] : ""; *p;
          p += strcspn(p, ","), p += *p == ',') {
         const char *by = p + strspn(p, "0123456789");
-        sizes.push_back({atoi(p), atoi(*by == 'x' ? by + 1 : p)});
+        int last = 0, step = 0;
+        if (sscanf(by, "-%d:%d", &last, &step) == 2 && step > 0)
+            for (int n = atoi(p); n <= last; n += step)
+                sizes.push_back({n, n});
+        else
+            sizes.push_back({atoi(p), atoi(*by == 'x' ? by + 1 : p)});
     }
     if (sizes.empty())
         for (int n : standard_sizes)
@@ -384,5 +536,9 @@ int main(int argc, char **argv)
                     (fast || strcmp(name, "getri")))
                     measure_solve(p, !strcmp(name, "getri"), n,
                                   fast ? BL_FAST : BL_EXACT);
-    return 0;
+    for (int p = 0; p < BL_PRECISIONS; p++)
+        if (*routines && in_list(routines, "line") &&
+            in_list(precisions, std::string(1, "sdcz"[p])))
+            measure_line(p, sizes, fast ? BL_FAST : BL_EXACT);
+    return bad;
 }
