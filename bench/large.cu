@@ -17,19 +17,14 @@
  * milliseconds (median on fresh data), TFLOP/s and how often faster than cuSOLVER. No
  * other process should use the card.
  */
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <cusolverDn.h>
 #include <dlfcn.h>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "../src/engine.h"
+#include "device.cuh"
 
 static const int standard_sizes[] = {512, 1024, 1536, 2048, 3000, 4096, 8192};
 static const size_t element[] = {4, 8, 8, 16};
@@ -40,63 +35,15 @@ static void *queue;
 static cusolverDnHandle_t cusolver;
 static cusolverDnParams_t parameters;
 
-static void must(bool good, const char *what)
-{
-    if (!good) {
-        fprintf(stderr, "large: %s: %s\n", what, cudaGetErrorString(cudaGetLastError()));
-        exit(1);
-    }
-}
-
-/* Uniform in (-1, 1); with `n`, n on the diagonal, with no imaginary part. */
-template <class R>
-__global__ void fill(R *p, size_t count, int n, int parts)
-{
-    size_t step = (size_t)gridDim.x * blockDim.x;
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += step) {
-        uint64_t z = (i + 1) * 0x9E3779B97F4A7C15u;
-        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-        z ^= z >> 27;
-        p[i] = (R)((double)(int64_t)(z * 0x94D049BB133111EBu) * 0x1p-63);
-        if (n && i / parts % ((size_t)n + 1) == 0)
-            p[i] = i % parts ? 0 : n;
-    }
-}
-
-static void fill_all(int precision, void *p, size_t elements, int n)
-{
-    const int parts = precision >= BL_C ? 2 : 1;
-    if (precision == BL_D || precision == BL_Z)
-        fill<<<4096, 256>>>((double *)p, elements * parts, n, parts);
-    else
-        fill<<<4096, 256>>>((float *)p, elements * parts, n, parts);
-    must(cudaDeviceSynchronize() == cudaSuccess, "fill");
-}
-
 /* Median milliseconds on fresh data; the first run does not count. */
 template <class Call>
 static double timed(int repeats, void *a, const void *original, size_t bytes, Call call)
 {
-    std::vector<float> all;
-    cudaEvent_t begin, end;
     cudaStream_t stream = (cudaStream_t)queue;
-    cudaEventCreate(&begin);
-    cudaEventCreate(&end);
-    for (int i = 0; i <= repeats; i++) {
-        float ms = 0;
-        cudaMemcpyAsync(a, original, bytes, cudaMemcpyDeviceToDevice, stream);
-        cudaEventRecord(begin, stream);
-        call();
-        cudaEventRecord(end, stream);
-        must(cudaEventSynchronize(end) == cudaSuccess, "call");
-        cudaEventElapsedTime(&ms, begin, end);
-        if (i > 0)
-            all.push_back(ms);
-    }
-    std::sort(all.begin(), all.end());
-    cudaEventDestroy(begin);
-    cudaEventDestroy(end);
-    return all[all.size() / 2];
+    return times(
+        stream, repeats,
+        [&] { cudaMemcpyAsync(a, original, bytes, cudaMemcpyDeviceToDevice, stream); },
+        call)[repeats / 2];
 }
 
 /* A thread owns a row: what is left of b, which B becomes, and the sum of its moduli (of
@@ -191,15 +138,15 @@ static double residual(int precision, const void *original, const void *factors,
 static bool bad; /* a residual is too large */
 
 /* Milliseconds; cuSOLVER's are 0 where it was not asked. */
-struct Times {
+struct Two {
     double ours, theirs;
 };
 
 enum Whose { BOTH, OURS, THEIRS };
 
 /* uplo 0: getrf, else potrf. Prints its line where both are asked. */
-static Times measure(int precision, char uplo, int m, int n,
-                     enum bl_arithmetic arithmetic, enum Whose whose = BOTH)
+static Two measure(int precision, char uplo, int m, int n, enum bl_arithmetic arithmetic,
+                   enum Whose whose = BOTH)
 {
     const int least = m < n ? m : n;
     const size_t bytes = (size_t)m * n * element[precision];
@@ -220,11 +167,11 @@ static Times measure(int precision, char uplo, int m, int n,
     job.info = {info, nullptr, 0, 1};
     job.work = memory(engine->workspace(&job));
     const int repeats = n <= 2048 ? 9 : n <= 4096 ? 5 : 3;
-    Times times = {};
+    Two ms = {};
     double error = 0;
     if (whose != THEIRS) {
-        times.ours = timed(repeats, a, original, bytes,
-                           [&] { must(engine->run(&job, queue) == BL_OK, "engine"); });
+        ms.ours = timed(repeats, a, original, bytes,
+                        [&] { must(engine->run(&job, queue) == BL_OK, "engine"); });
         if (!uplo && m == n) {
             error = residual(precision, original, a, pivots, n);
             bad = bad || !(error < 30);
@@ -244,7 +191,7 @@ static Times measure(int precision, char uplo, int m, int n,
     void *work = memory(on_device);
     std::vector<char> host_work(on_host + 1);
     if (whose != OURS)
-        times.theirs = timed(repeats, a, original, bytes, [&] {
+        ms.theirs = timed(repeats, a, original, bytes, [&] {
             cusolverStatus_t status =
                 uplo ? cusolverDnXpotrf(cusolver, parameters, mode, n, t, a, n, t, work,
                                         on_device, host_work.data(), on_host, (int *)info)
@@ -264,8 +211,8 @@ static Times measure(int precision, char uplo, int m, int n,
                !uplo         ? "getrf  "
                : uplo == 'L' ? "potrf_L"
                              : "potrf_U",
-               size_name(m, n).c_str(), times.ours, operations / times.ours / 1e9,
-               times.theirs, times.theirs / times.ours);
+               size_name(m, n).c_str(), ms.ours, operations / ms.ours / 1e9, ms.theirs,
+               ms.theirs / ms.ours);
         if (!uplo && m == n)
             printf("   residual %.2g", error);
         printf("\n");
@@ -274,7 +221,7 @@ static Times measure(int precision, char uplo, int m, int n,
     void *all[] = {original, a, pivots, info, job.work, work};
     for (void *p : all)
         cudaFree(p);
-    return times;
+    return ms;
 }
 
 /* How often faster than cuSOLVER getrf should at least be. */
@@ -460,12 +407,6 @@ static void measure_factored(int precision, const char *name, char uplo, int n, 
         cudaFree(p);
 }
 
-static bool in_list(const char *list, const std::string &name)
-{
-    return !*list ||
-           ("," + std::string(list) + ",").find("," + name + ",") != std::string::npos;
-}
-
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -513,8 +454,8 @@ int main(int argc, char **argv)
     for (const auto &row : rows)
         for (int p = 0; p < BL_PRECISIONS; p++)
             for (auto [m, n] : sizes)
-                if (in_list(routines, row.name) && (m == n || !row.uplo) &&
-                    in_list(precisions, std::string(1, "sdcz"[p])))
+                if (listed(routines, row.name) && (m == n || !row.uplo) &&
+                    listed(precisions, std::string(1, "sdcz"[p])))
                     measure(p, row.uplo, m, n, fast ? BL_FAST : BL_EXACT);
     static const struct {
         const char *name;
@@ -524,21 +465,21 @@ int main(int argc, char **argv)
         for (char uplo : {'L', 'U'})
             for (int p = 0; p < BL_PRECISIONS; p++)
                 for (auto [m, n] : sizes)
-                    if (in_list(routines, std::string(row.name) + '_' + uplo) && m == n &&
-                        in_list(precisions, std::string(1, "sdcz"[p])))
+                    if (listed(routines, std::string(row.name) + '_' + uplo) && m == n &&
+                        listed(precisions, std::string(1, "sdcz"[p])))
                         measure_factored(p, row.name, uplo, n, row.sides,
                                          fast ? BL_FAST : BL_EXACT);
     for (const char *name : {"getrs", "getri"})
         for (int p = 0; p < BL_PRECISIONS; p++)
             for (auto [m, n] : sizes)
-                if (in_list(routines, name) && m == n &&
-                    in_list(precisions, std::string(1, "sdcz"[p])) &&
+                if (listed(routines, name) && m == n &&
+                    listed(precisions, std::string(1, "sdcz"[p])) &&
                     (fast || strcmp(name, "getri")))
                     measure_solve(p, !strcmp(name, "getri"), n,
                                   fast ? BL_FAST : BL_EXACT);
     for (int p = 0; p < BL_PRECISIONS; p++)
-        if (*routines && in_list(routines, "line") &&
-            in_list(precisions, std::string(1, "sdcz"[p])))
+        if (*routines && listed(routines, "line") &&
+            listed(precisions, std::string(1, "sdcz"[p])))
             measure_line(p, sizes, fast ? BL_FAST : BL_EXACT);
     return bad;
 }
