@@ -129,6 +129,13 @@ bool puts_off(const struct bl_job *job, const Card &card)
  * their interchanges. */
 constexpr int64_t MAPS_WIDTH = 512;
 
+/* Panels of a long matrix take longer than what could be done beside them: they get the
+ * whole card, where that is ahead of a cluster. */
+bool is_long(const struct bl_job *job, const Card &card)
+{
+    return job->m >= 4 * job->n && large_panel_on_card(job->precision, job->m, card);
+}
+
 /* What the steps of a matrix tell each other. */
 struct State {
     int64_t info;
@@ -203,6 +210,7 @@ struct Matrix {
     bool chains = false;  /* launches may be chained, see large_launch.h */
     bool follows = false; /* the last thing in the stream is such a launch */
     bool brief = false;   /* updates make room for what runs beside them */
+    bool alone = false;   /* nothing runs beside the panels */
 
     T *at(int64_t i, int64_t j) const
     {
@@ -292,7 +300,7 @@ void factor_panel(Matrix<T> &x, int64_t j, int w)
 {
     x.then(large_panel_launch({x.job->precision, x.m - j, w, x.at(j, j), x.lda, j,
                                x.pivots(j), x.job->int_size, &x.state->info,
-                               &x.state->odd, x.panel_work, x.link()},
+                               &x.state->odd, x.panel_work, x.alone, x.link()},
                               x.card, x.stream));
 }
 
@@ -349,7 +357,7 @@ template <class T>
 void factor_block(Matrix<T> &x, int64_t j, int64_t end)
 {
     for (int64_t i = j, w; i < end; i += w) {
-        w = least(large_panel_width(x.job->precision, x.m - i, x.card), end - i);
+        w = least(large_panel_width(x.job->precision, x.m - i, x.alone, x.card), end - i);
         factor_panel(x, i, int(w));
         apply_block(x, i, i + w, {j, i}, {i + w, end});
     }
@@ -419,7 +427,8 @@ void factor_lu(Matrix<T> &x)
     for (int64_t j = 0, next, end; j < order; j = next) {
         next = least(j + outer, order);
         end = least(next + outer, order);
-        LargeSide *side = next < end && end < x.n ? LargeSide::borrow(x.stream) : nullptr;
+        const bool worth = next < end && end < x.n && !x.alone;
+        LargeSide *side = worth ? LargeSide::borrow(x.stream) : nullptr;
         x.chains = x.card.capability >= 90;
         if (next < end)
             apply_block(x, j, next, {0, 0}, {next, end});
@@ -717,6 +726,7 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
                        cudaSuccess};
         char *info = (char *)job->info.p + i * job->info.stride * job->int_size;
         x.then(cudaMemsetAsync(x.state, 0, sizeof(State), stream));
+        x.alone = has_lu(job) && is_long(job, card);
         if (has_lu(job))
             factor_lu(x);
         if (has_cholesky(job))

@@ -27,8 +27,15 @@ struct LargePanel {
                  else left alone. Then values, not IPIV, can differ from netlib's */
 
     void *work;           /* device: large_panel_workspace() bytes, 256-byte aligned */
+    bool alone = false;   /* nothing is to run beside it: it may take the whole card */
     bool chained = false; /* see large_launch.h */
 };
+
+/* The threads of its kernels, and what they tell each other. */
+constexpr int PANEL_WARPS = 19;  /* of a block at most, the postman not counted */
+constexpr int PANEL_BLOCKS = 16; /* of a cluster at most */
+constexpr int CARD_BLOCKS = 160; /* of large_panel_card.cuh at most, in whole warps */
+constexpr int CARD_COPIES = 4;   /* of what one of these blocks tells all */
 
 } // namespace bl
 #endif

@@ -1,10 +1,10 @@
-/* Thread blocks on the host that wait for each other: those of a cluster.
+/* Thread blocks on the host that wait for each other: those of a cluster, or of a launch
+ * whose blocks are all resident.
  *
  * host_large_panel.cc includes it before the kernels' headers. The fibers of host_warp.h
  * are the threads of all blocks. A barrier in shared memory is what kernels/cluster.cuh
  * makes of the device's: an arrival and bytes that were announced complete its phase.
- * Letters come in
- * any order.
+ * Letters and packets come in any order.
  */
 #ifndef HOST_CLUSTER_H
 #define HOST_CLUSTER_H
@@ -24,7 +24,7 @@ struct alignas(16) uint4 {
 namespace host_cluster
 {
 
-constexpr int MOST_BLOCKS = 16, NUMBERS = 16;
+constexpr int MOST_BLOCKS = 40, NUMBERS = 16;
 
 /* Of this launch. Shared memory of block b begins at memory + b * stride. */
 inline int blocks;
@@ -88,6 +88,9 @@ inline void __syncthreads()
 {
     host_warp::wait(host_cluster::numbered[host_cluster::block()][0],
                     int(host_cuda::block_threads), "__syncthreads");
+}
+inline void __threadfence()
+{
 }
 
 namespace bl
@@ -173,6 +176,23 @@ inline void await(int which, int threads)
 }
 
 } // namespace cluster
+
+template <class P>
+void send(P *to, P p)
+{
+    host_warp::pause();
+    *to = p;
+}
+template <class P>
+P look(const P *from)
+{
+    return *from;
+}
+template <class F>
+void until(F condition)
+{
+    host_warp::wait_until(condition);
+}
 
 } // namespace bl
 #endif

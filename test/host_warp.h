@@ -22,7 +22,7 @@
 namespace host_warp
 {
 
-constexpr int SIZE = 32, MOST = 1536;
+constexpr int SIZE = 32, MOST = 2560;
 constexpr size_t STACK = 256 << 10;
 
 /* Where threads wait until `expected` have come. */
