@@ -109,11 +109,14 @@ void test(int repeats)
     for (const Way &way : ways)
         for (int kind = 0; kind < KINDS; kind++)
             for (int r = 0; r < repeats; r++) {
-                if (way.blocks * way.warps > 32 && kind % 3 != r % 3)
-                    continue; /* they take their time */
+                const bool slow = way.blocks * way.warps > 30;
+                if (slow && kind % 3 != r % 3)
+                    continue;
                 const int turn = sizeof(T) == 16 ? 1 + below(2) : below(3),
                           most = 32 * way.blocks * way.warps * (turn == 2 ? 2 : 1),
-                          n = 1 + below(turn == 0 ? 32 : 16),
+                          n = 1 + below(slow        ? 9
+                                        : turn == 0 ? 32
+                                                    : 16),
                           m = std::max(n, most - below(std::min(most, 200)));
                 Case<T> c(Kind(kind), m, n, 0);
                 c.label +=

@@ -90,13 +90,18 @@ void wait_until(F condition)
     f.looks = false;
 }
 
-/* Others go on first, now and then. */
+/* Others go on first, now and then, and sometimes for long. */
 inline void pause()
 {
     static unsigned dice = 7;
     dice = dice * 1664525 + 1013904223;
-    if (dice >> 30 == 0)
-        swapcontext(&fiber[current].context, &scheduler);
+    if (dice >> 30)
+        return;
+    Fiber &f = fiber[current];
+    f.looks = true;
+    for (int turns = dice >> 26 & 15 ? 1 : 60; turns > 0; turns--)
+        swapcontext(&f.context, &scheduler);
+    f.looks = false;
 }
 
 inline void wait_for_warp(const char *where)
