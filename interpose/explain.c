@@ -127,8 +127,9 @@ static bool print_names(const struct object *o, const char *head, int use,
     for (int i = 0; i < NAMES; i++) {
         if ((o->use[i] & use) != use || (owner && owner[i] != wanted))
             continue;
-        printf("%s%s %s%s%s", any ? "" : o->path, any ? "" : head, i & 2 ? "scipy_" : "",
-               routine_names[i / BL_SPELLINGS], i & 1 ? "_64_" : "_");
+        char name[BL_SYMBOL_MAX];
+        name_of(name, i);
+        printf("%s%s %s", any ? "" : o->path, any ? "" : head, name);
         any = true;
     }
     printf("%s", any ? "\n" : "");

@@ -458,10 +458,7 @@ int bucket(const struct bl_job *, int64_t m, int64_t n)
     const int64_t order = m > n ? m : n;
     if (order <= 32)
         return tiny_class(order);
-    int b = 8;
-    while (b < BL_BUCKETS - 1 && (int64_t(64) << (b - 8)) < order)
-        b++;
-    return b;
+    return tiny_class(32) + 1 + shape_class(m, n);
 }
 
 size_t workspace(const struct bl_job *job)

@@ -43,5 +43,18 @@ const void *any_kernel();
 /* The size class of max(m, n) = n <= 32: what tiny jobs may share a run. */
 int tiny_class(int64_t n);
 
+/* The same of larger jobs: up to the same power of two, from 0 to 23. Wide matrices of no
+ * more rows than netlib's block has are apart: netlib factors one by halves, right-hand
+ * columns and all, not by blocks as mid_blocked.cuh, which only shows where there is a
+ * NaN or Inf. */
+inline int shape_class(int64_t m, int64_t n)
+{
+    const int64_t order = m > n ? m : n, block = 64;
+    int c = 0;
+    while (c < 11 && (block << c) < order)
+        c++;
+    return 2 * c + (m > block || n <= block);
+}
+
 } // namespace bl
 #endif

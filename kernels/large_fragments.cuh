@@ -36,10 +36,14 @@ struct FragmentTile {
 __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4],
                                          const double (&b)[2])
 {
+#    ifdef BL_HOST_CUDA /* test/host_tensor.h */
+    host_cuda::multiply_16_8_8(c, {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}});
+#    else
     asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
         "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
         : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#    endif
 }
 
 /* Fragments of a factor and of minus C, which the products are added to. */
@@ -129,7 +133,7 @@ __device__ __forceinline__ T as_used(T x)
 template <class T, class G, Placing OF_A, Placing OF_B>
 __global__ void __launch_bounds__(G::THREADS, 2) update_fragments(const LargeUpdate<T> u)
 {
-#if __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 900 || defined BL_HOST_CUDA
     extern __shared__ __align__(16) char shared[];
     T *const slices = (T *)shared;
     const int thread = threadIdx.x, warp = thread / 32, g = thread % 32 / 4,

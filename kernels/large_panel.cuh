@@ -140,7 +140,8 @@ struct PanelSender {
 };
 
 /* What the threads that own rows must know of how their block hears of others, here in a
- * cluster: letters come to every block, from every other or from all its warps. */
+ * cluster of `blocks`: letters come to every block, from every other or from all its
+ * warps. */
 template <class T, int N>
 struct ClusterRows {
     const PanelSender<PanelMail<T, N>> sender;
@@ -200,9 +201,9 @@ struct PanelRows {
     int position[R];    /* -1: no row */
 
     __device__ __forceinline__ PanelRows(PanelMail<T, N> &m, T *finished, int threads,
-                                         const LargePanel &g, int blocks)
+                                         const LargePanel &g, int told)
         : mail(m), done(finished + threadIdx.x), column((T *)g.a), lda(g.lda),
-          height(threads * R), w(g.w), others(m, threads, blocks)
+          height(threads * R), w(g.w), others(m, threads, told)
     {
     }
 

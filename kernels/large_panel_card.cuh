@@ -74,16 +74,19 @@ struct CardBoard {
     }
 };
 
-/* For the threads that own rows: there is one letter a column, which the postman has
- * chosen. */
+/* For the threads of a block that own rows: there is one letter a column, which the
+ * postman has chosen. */
 template <class T, int N>
 struct CardRows {
-    __device__ __forceinline__ CardRows(const PanelMail<T, N> &, int, int)
+    const int block;
+
+    __device__ __forceinline__ CardRows(const PanelMail<T, N> &, int, int number)
+        : block(number)
     {
     }
     __device__ __forceinline__ int rank() const
     {
-        return int(blockIdx.x);
+        return block;
     }
     __device__ __forceinline__ void begin() const
     {
@@ -113,9 +116,9 @@ struct CardPostman {
     int64_t zero = 0; /* the column of the first zero pivot */
 
     __device__ __forceinline__ CardPostman(PanelMail<T, N> &m, int n, const LargePanel &g,
-                                           int blocks)
-        : mail(m), board{(Packet *)g.work, blocks}, threads(n), w(g.w),
-          block(int(blockIdx.x)), lane(threadIdx.x % 32), copy(block % Board::COPIES)
+                                           int number, int blocks)
+        : mail(m), board{(Packet *)g.work, blocks}, threads(n), w(g.w), block(number),
+          lane(threadIdx.x % 32), copy(block % Board::COPIES)
     {
     }
 
@@ -286,10 +289,11 @@ __global__ void __launch_bounds__(32 * (WARPS + 1), 1) card_panel(const LargePan
     const int threads = blockDim.x - 32;
     begin_mail(mail);
     if (int(threadIdx.x) < threads) {
-        PanelRows<T, N, R, CardRows<T, N>> rows(mail, (T *)finished, threads, g, 0);
+        PanelRows<T, N, R, CardRows<T, N>> rows(mail, (T *)finished, threads, g,
+                                                int(blockIdx.x));
         rows.run(g);
     } else {
-        CardPostman<T, N> postman(mail, blockDim.x, g, gridDim.x);
+        CardPostman<T, N> postman(mail, blockDim.x, g, int(blockIdx.x), gridDim.x);
         postman.run(g);
     }
 #    else

@@ -118,7 +118,7 @@ struct Packet {
 };
 static_assert(sizeof(Packet) == 16, "large_panel.cu makes room for them");
 
-#ifndef BL_HOST_CLUSTER /* test/host_cluster.h */
+#ifndef BL_HOST_CUDA /* test/host_packets.h */
 __device__ __forceinline__ void send(Packet *to, Packet p)
 {
     asm volatile("{\n"

@@ -81,10 +81,13 @@ __device__ __forceinline__ void solve_rows(int w, bool unit, Element element,
         for (int t = 0; t < STEP_CHUNK; t++) {
             const int k = k0 % 32 + t;
             T y[STEP_HELD];
+            bool zero[STEP_HELD] = {}; /* xTRSM asks before it divides */
             BL_UNROLL
             for (int c = 0; c < STEP_HELD; c++) {
                 y[c] = from_lane(x[BLOCK][c], k);
-                if (!unit && k0 + t < w && !(SKIP == ALWAYS && is_zero(y[c]))) {
+                if (SKIP == ALWAYS)
+                    zero[c] = is_zero(y[c]);
+                if (!unit && k0 + t < w && !(SKIP == ALWAYS && zero[c])) {
                     y[c] = div(y[c], used(chunk[t * W + 32 * BLOCK + k]));
                     if (lane == k)
                         x[BLOCK][c] = y[c];
@@ -98,7 +101,8 @@ __device__ __forceinline__ void solve_rows(int w, bool unit, Element element,
                 BL_UNROLL
                 for (int c = 0; c < STEP_HELD; c++) {
                     const T z = sub(x[q][c], mul(y[c], a));
-                    if ((q > BLOCK || lane > k) && !(skips && is_zero(y[c])))
+                    if ((q > BLOCK || lane > k) &&
+                        !(skips && (SKIP == ALWAYS ? zero[c] : is_zero(y[c]))))
                         x[q][c] = z;
                 }
             }

@@ -10,7 +10,13 @@
 #ifndef BL_MID_BLOCKED_CUH
 #define BL_MID_BLOCKED_CUH
 
-#include "mid_lu.cuh"
+#include "kernel.cuh"
+#include "mid.h"
+#include "mid_access.cuh"
+#include "mid_divisor.cuh"
+#include "mid_moves.cuh"
+#include "mid_pivot.cuh"
+#include "mid_rest.cuh"
 
 namespace bl
 {

@@ -90,6 +90,8 @@ static enum bl_reason run_on(const struct bl_engine *engine, const struct bl_cal
     if (status != BL_OK)
         return bl_engine_failed(status);
     bl_engine_succeeded();
+    if (traffic->again)
+        return BL_WHY_NOTFINITE;
     set_work(c);
     return BL_ON_GPU;
 }
@@ -119,7 +121,7 @@ static void run(const struct bl_call *c, unsigned spelling, void **v, struct bl_
 {
     bool counted = bl_config()->counted;
     uint64_t begin = counted ? bl_now() : 0;
-    struct bl_traffic traffic = {0, 0};
+    struct bl_traffic traffic = {0};
     enum bl_reason where = offload(c, &traffic);
     if (where != BL_ON_GPU)
         bl_forward(t, c->id, spelling, v);

@@ -255,14 +255,11 @@ static void switch_off(enum bl_status status)
 
 enum bl_reason bl_engine_failed(enum bl_status status)
 {
-    switch ((int)status) { /* some are the shim's own */
+    switch (status) {
     case BL_NOMEM:
         return BL_WHY_MEMORY;
     case BL_UNSUPPORTED:
         return BL_WHY_NOENGINE;
-    case BL_REDO: /* the device did what it was asked for */
-        bl_engine_succeeded();
-        return BL_WHY_NOTFINITE;
     case BL_LOST:
         switch_off(status);
         return BL_WHY_FAULT;

@@ -132,15 +132,21 @@ static enum bl_status send(const struct pipeline *p, int track)
 }
 
 /* The chunk of this track has come back, and well? */
-static enum bl_status receive(const struct pipeline *p, int track)
+static enum bl_status receive(struct pipeline *p, int track)
 {
-    const struct bl_chunk *c = &p->flight[track];
+    struct bl_chunk *c = &p->flight[track];
     enum bl_status status = p->e->wait(p->lane->queue[track]);
     if (status == BL_OK)
         status = bl_chunk_verdict(c, slot_of(p, track));
     if (status == BL_OK)
         p->traffic->out += out_bytes(c);
     return status;
+}
+
+static void written_back(struct pipeline *p, const struct bl_chunk *c)
+{
+    *p->done += c->count;
+    p->traffic->again += (uint64_t)bl_chunk_again(c);
 }
 
 /* ---- a chunk that has the lane for itself ---- */
@@ -301,7 +307,7 @@ static enum bl_status copy_out_group(const struct pieces *all, const struct grou
 }
 
 /* One that fits the ring is in there before the first byte is written. */
-static enum bl_status receive_at_once(const struct pipeline *p, const struct bl_chunk *c)
+static enum bl_status receive_at_once(const struct pipeline *p, struct bl_chunk *c)
 {
     struct pieces all = pieces_of(p, c, true);
     struct group g;
@@ -319,7 +325,7 @@ static enum bl_status receive_at_once(const struct pipeline *p, const struct bl_
 }
 
 /* A larger one is written as it arrives, but for `stage`, which holds all of it first. */
-static enum bl_status receive_pieces(const struct pipeline *p, const struct bl_chunk *c,
+static enum bl_status receive_pieces(const struct pipeline *p, struct bl_chunk *c,
                                      char *stage)
 {
     struct pieces all = pieces_of(p, c, true), ahead = all;
@@ -348,7 +354,7 @@ static enum bl_status receive_pieces(const struct pipeline *p, const struct bl_c
     return status;
 }
 
-static enum bl_status receive_staged(const struct pipeline *p, const struct bl_chunk *c)
+static enum bl_status receive_staged(const struct pipeline *p, struct bl_chunk *c)
 {
     struct pieces all = pieces_of(p, c, true);
     struct group g;
@@ -364,7 +370,7 @@ static enum bl_status receive_staged(const struct pipeline *p, const struct bl_c
     return status;
 }
 
-static enum bl_status receive_large(const struct pipeline *p, const struct bl_chunk *c)
+static enum bl_status receive_large(const struct pipeline *p, struct bl_chunk *c)
 {
     if (pieces_of(p, c, true).fits)
         return receive_at_once(p, c);
@@ -393,7 +399,7 @@ static __attribute__((noinline)) enum bl_status run_alone(struct pipeline *p,
     if (status != BL_OK)
         return status;
     p->next += c->count;
-    *p->done += c->count;
+    written_back(p, c);
     return BL_OK;
 }
 
@@ -494,7 +500,7 @@ static enum bl_status turn(struct pipeline *p, bool sends)
     }
     bl_chunk_move(move, 2, send_packed, &t);
     if (receives) {
-        *p->done += o->count;
+        written_back(p, o);
         bl_chunk_drop(o);
         p->oldest = (old + 1) % p->tracks;
         p->in_flight--;

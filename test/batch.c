@@ -397,14 +397,15 @@ static bool check_item(struct batch *s, const struct slab *slab, int64_t i)
     return true;
 }
 
-/* Item i is as it was before the call. */
-static bool check_untouched(struct batch *s, const struct slab *slab, int64_t i)
+/* Item i is as it was before the call, but for its INFO, which is this. */
+static bool check_only_info(struct batch *s, const struct slab *slab, int64_t i,
+                            int64_t info)
 {
     const struct problem *p = problem_of(s, i);
     int64_t at = place(s, i);
     if (memcmp(slab->a + (size_t)at * slab->a_bytes, p->a.data, slab->a_bytes) ||
         memcmp(slab->b + (size_t)at * slab->b_bytes, p->b.data, slab->b_bytes) ||
-        integer_get(slab->info, i * slab->info_stride, s->int_size) != INTEGER_GUARD)
+        integer_get(slab->info, i * slab->info_stride, s->int_size) != info)
         return complain(s, i, "not done, but", "it was written");
     for (int64_t k = 0; k < pivots_of(s); k++)
         if (integer_get(slab->ipiv, at * slab->ipiv_stride + k, s->int_size) !=
@@ -413,12 +414,17 @@ static bool check_untouched(struct batch *s, const struct slab *slab, int64_t i)
     return true;
 }
 
+static bool check_untouched(struct batch *s, const struct slab *slab, int64_t i)
+{
+    return check_only_info(s, slab, i, INTEGER_GUARD);
+}
+
 /* Run the batch as it is posed: `done` items must come out right, the rest untouched. */
 static bool run_expecting(struct batch *s, enum bl_status expected, int64_t expected_done)
 {
     struct slab slab = new_slab(s);
     struct bl_job job = job_of(s, &slab);
-    struct bl_traffic traffic = {0, 0};
+    struct bl_traffic traffic = {0};
     int64_t done = -1;
     enum bl_status status = bl_pipeline(engine, &job, &done, &traffic);
     char detail[80];
@@ -587,9 +593,8 @@ static const struct {
     {BL_POTRI, BL_Z, 731, 0, 1, 1, false, false},
 };
 
-static void several_chunks(int64_t item, void *data)
+static struct batch large_batch(int64_t item)
 {
-    (void)data;
     struct batch s = {.routine = large[item].routine,
                       .precision = large[item].precision,
                       .uplo = item % 2 ? 'L' : 'U',
@@ -607,6 +612,13 @@ static void several_chunks(int64_t item, void *data)
     new_problems(&s, bl_min(11, s.count));
     for (int64_t k = 0; k < s.inputs; k++)
         pose(&s, k, NULL, CLASS_RANDOM, rng_next(&r));
+    return s;
+}
+
+static void several_chunks(int64_t item, void *data)
+{
+    (void)data;
+    struct batch s = large_batch(item);
     run(&s);
     drop_problems(&s);
     const char *name = routine_name(s.routine, s.precision);
@@ -642,7 +654,7 @@ static void large_triangle(int64_t item, void *data)
                          .batch = 1,
                          .a = {a, NULL, lda, 0},
                          .info = {&info, NULL, 0, 0}};
-    struct bl_traffic traffic = {0, 0};
+    struct bl_traffic traffic = {0};
     int64_t done = 0;
     if (bl_pipeline(engine, &job, &done, &traffic) != BL_OK || info != 0)
         snprintf(why, sizeof why, "status or INFO");
@@ -829,7 +841,7 @@ static void far_apart(enum bl_precision p)
                          .a = {a, NULL, N, stride},
                          .ipiv = {ipiv, NULL, 0, ipiv_stride},
                          .info = {info, NULL, 0, 1}};
-    struct bl_traffic traffic = {0, 0};
+    struct bl_traffic traffic = {0};
     int64_t done = 0;
     if (bl_pipeline(engine, &job, &done, &traffic) != BL_OK || done != items)
         snprintf(why, sizeof why, "%lld of %lld done", (long long)done, (long long)items);
@@ -925,7 +937,7 @@ static void failing_in_mid_batch(bool pinned)
                 &(struct mock_order){.step = step[k], .at = at[i], .status = BL_FAULT});
             struct slab slab = new_slab(&s);
             struct bl_job job = job_of(&s, &slab);
-            struct bl_traffic traffic = {0, 0};
+            struct bl_traffic traffic = {0};
             int64_t done = -1;
             enum bl_status status = bl_pipeline(engine, &job, &done, &traffic);
             bool fired = steps_taken(step[k]) >= at[i];
@@ -949,6 +961,38 @@ static void failing_in_mid_batch(bool pinned)
     mock_order(&nothing);
     drop_problems(&s);
     verdict(s.why, "batch-failing-in-the-middle%s", pinned ? "-pinned" : "");
+}
+
+/* Every third problem of a chunk, or the only one, comes back to be done elsewhere: the
+ * others are right, and of these nothing but INFO is written. */
+static void handed_back(int64_t item)
+{
+    struct batch s = large_batch(item);
+    struct slab slab = new_slab(&s);
+    struct bl_job job = job_of(&s, &slab);
+    struct bl_traffic traffic = {0};
+    int64_t done = -1, again = 0;
+    mock_order(
+        &(struct mock_order){.step = MOCK_STEPS, .hand_back = s.count > 1 ? 3 : 1});
+    enum bl_status status = bl_pipeline(engine, &job, &done, &traffic);
+    mock_order(&nothing);
+    if (status != BL_OK || done != s.count)
+        complain(&s, -1, "status", "not as if all had been done");
+    for (int64_t i = 0; i < s.count && !*s.why; i++) {
+        int64_t info = integer_get(slab.info, i * slab.info_stride, s.int_size);
+        again += info == BL_INFO_REDO;
+        if (info == BL_INFO_REDO)
+            check_only_info(&s, &slab, i, info);
+        else
+            check_item(&s, &slab, i);
+    }
+    if (!*s.why && (again != (int64_t)traffic.again || again < (s.count + 3) / 4 ||
+                    again > (s.count + 2) / 3))
+        complain(&s, -1, "handed back", "not as many as there are");
+    drop_slab(&s, &slab);
+    drop_problems(&s);
+    const char *name = routine_name(s.routine, s.precision);
+    verdict(s.why, "batch-handed-back-%s-%c-%lld", name + 1, *name, (long long)item);
 }
 
 /* Chunks of one batch are under way at the same time, in bounded memory. */
@@ -994,7 +1038,7 @@ static void beyond_32_bits(void)
                          .a = {a, NULL, m, 0},
                          .ipiv = {ipiv, NULL, 0, 0},
                          .info = {&info, NULL, 0, 0}};
-    struct bl_traffic traffic = {0, 0};
+    struct bl_traffic traffic = {0};
     int64_t done = 0;
     if (!a) {
         printf("skip batch-beyond-32-bits - no 9 GB of memory\n");
@@ -1045,6 +1089,8 @@ int main(int argc, char **argv)
         overlap();
         failing_in_mid_batch(false);
         failing_in_mid_batch(true);
+        for (int64_t i = 0; i < (int64_t)(sizeof large / sizeof *large); i++)
+            handed_back(i);
     }
     return failures() != 0;
 }

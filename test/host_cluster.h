@@ -1,198 +1,144 @@
-/* Thread blocks on the host that wait for each other: those of a cluster, or of a launch
- * whose blocks are all resident.
+/* Thread-block clusters on the host: what cluster.cuh says, for fibers.
  *
- * host_large_panel.cc includes it before the kernels' headers. The fibers of host_warp.h
- * are the threads of all blocks. A barrier in shared memory is what kernels/cluster.cuh
- * makes of the device's: an arrival and bytes that were announced complete its phase.
- * Letters and packets come in any order.
+ * Included before the kernels' headers, in place of cluster.cuh. The blocks' shared
+ * memory lies in `shared`, one block's after another's. A letter arrives at some time, in
+ * any order.
  */
-#ifndef HOST_CLUSTER_H
-#define HOST_CLUSTER_H
+#ifndef BL_CLUSTER_CUH
+#define BL_CLUSTER_CUH
 
-#include "host_block.h"
 #include "host_cuda.h"
-#include <cstddef>
-#include <vector>
-
-#define BL_HOST_CLUSTER
-#define BL_CLUSTER_CUH /* what follows is in its place */
-
-struct alignas(16) uint4 {
-    unsigned x, y, z, w;
-};
-
-namespace host_cluster
-{
-
-constexpr int MOST_BLOCKS = 40, NUMBERS = 16;
-
-/* Of this launch. Shared memory of block b begins at memory + b * stride. */
-inline int blocks;
-inline char *memory;
-inline uint32_t stride;
-inline host_warp::Barrier numbered[MOST_BLOCKS][NUMBERS], everyone;
-
-/* What a barrier in shared memory holds. */
-struct Phase {
-    int32_t count; /* bytes that were announced and have not come */
-    uint16_t arrived, phase;
-};
-static_assert(sizeof(Phase) == sizeof(uint64_t), "a barrier's size");
-
-inline Phase &phase_at(uint32_t barrier)
-{
-    return *(Phase *)(memory + barrier);
-}
-
-inline void settle(Phase &p)
-{
-    if (p.arrived == 1 && p.count == 0) {
-        p.arrived = 0;
-        p.phase++;
-    }
-}
-
-inline int block()
-{
-    return host_warp::current / int(host_cuda::block_threads);
-}
-
-/* f(thread of the block) for every thread of every block, `bytes` of shared memory each,
- * at first full of NaN. */
-inline void run(int count, int threads, size_t bytes, const std::function<void()> &f)
-{
-    static std::vector<std::max_align_t> store;
-    blocks = count;
-    stride = uint32_t((bytes + 15) / 16 * 16);
-    store.resize(size_t(stride) * count / sizeof(std::max_align_t) + 1);
-    memory = (char *)store.data();
-    memset(memory, 0xff, size_t(stride) * count);
-    host_cuda::block_threads = unsigned(threads);
-    host_warp::run(count * threads, [&](int) { f(); });
-    host_cuda::block_threads = host_warp::MOST;
-}
-
-/* Block b's shared memory from the calling thread's point of view. */
-template <class M>
-M &shared()
-{
-    return *(M *)(memory + block() * size_t(stride));
-}
-
-} // namespace host_cluster
-
-#undef blockIdx
-#define blockIdx (host_cuda::Index{unsigned(host_cluster::block())})
-
-inline void __syncthreads()
-{
-    host_warp::wait(host_cluster::numbered[host_cluster::block()][0],
-                    int(host_cuda::block_threads), "__syncthreads");
-}
-inline void __threadfence()
-{
-}
 
 namespace bl
 {
 namespace cluster
 {
 
-inline uint32_t address(const void *shared)
+constexpr int MOST_BLOCKS = 36;     /* a launch can have more than a cluster */
+constexpr uint32_t ROOM = 64 << 10; /* bytes a block */
+
+alignas(128) inline char shared[MOST_BLOCKS][ROOM];
+inline int size; /* blocks */
+inline host_warp::Barrier all;
+inline int phase_of[host_warp::MOST]; /* of `all`, that a thread has come to */
+
+struct Letter {
+    uint32_t to, barrier;
+    uint4 x;
+};
+inline std::vector<Letter> on_the_way;
+
+inline uint32_t address(const void *p)
 {
-    return uint32_t((const char *)shared - host_cluster::memory);
+    return uint32_t((const char *)p - shared[0]);
 }
+
+inline char *place(uint32_t address)
+{
+    return shared[0] + address;
+}
+
+inline host_cuda::Mbarrier &barrier_at(uint32_t address)
+{
+    return *(host_cuda::Mbarrier *)place(address);
+}
+
+inline bool deliver()
+{
+    if (on_the_way.empty())
+        return false;
+    for (size_t i = 1 + host_warp::throw_dice() % on_the_way.size(); i > 0; i--) {
+        std::swap(on_the_way[host_warp::throw_dice() % on_the_way.size()],
+                  on_the_way.back());
+        const Letter letter = on_the_way.back();
+        on_the_way.pop_back();
+        memcpy(place(letter.to), &letter.x, sizeof letter.x);
+        barrier_at(letter.barrier).complete(sizeof letter.x);
+    }
+    return true;
+}
+
+/* kernel(block) by every thread of a cluster. */
+inline void launch(int blocks, int threads, const std::function<void(int)> &kernel)
+{
+    size = blocks;
+    blockDim.x = unsigned(threads);
+    memset(shared, 0xff, sizeof shared);
+    host_warp::deliver = deliver;
+    host_warp::run(
+        threads, [&](int thread) { kernel(thread / threads); }, blocks);
+    host_warp::deliver = nullptr;
+    if (!on_the_way.empty()) {
+        printf("Bail out! a letter comes to a block that has ended\n");
+        exit(1);
+    }
+}
+
 inline int rank()
 {
-    return host_cluster::block();
+    return host_warp::current / host_warp::threads;
 }
 inline int blocks()
 {
-    return host_cluster::blocks;
+    return size;
 }
 inline int log2_of(int x)
 {
-    return __builtin_ctz(unsigned(x));
+    return __ffs(unsigned(x)) - 1;
 }
 inline uint32_t remote(uint32_t own, int block)
 {
-    return own + uint32_t(block - rank()) * host_cluster::stride;
+    return own % ROOM + uint32_t(block) * ROOM;
 }
+
 inline void release()
 {
+    phase_of[host_warp::current] = all.phase;
+    host_warp::arrive(all, size * host_warp::threads, "the cluster's barrier");
 }
 inline void acquire()
 {
-    host_warp::wait(host_cluster::everyone,
-                    host_cluster::blocks * int(host_cuda::block_threads), "acquire");
+    host_warp::wait_while(all.phase, phase_of[host_warp::current]);
 }
 inline void begin()
 {
+    release();
     acquire();
 }
+
 inline void barrier_init(uint32_t barrier)
 {
-    host_cluster::phase_at(barrier) = {};
+    barrier_at(barrier).init(1);
 }
 inline void barrier_publish()
 {
 }
-inline void arrive_expecting(uint32_t barrier, uint32_t bytes)
-{
-    host_cluster::Phase &p = host_cluster::phase_at(barrier);
-    if (p.arrived) {
-        printf("Bail out! a barrier's phase has two arrivals\n");
-        exit(1);
-    }
-    p.arrived = 1;
-    p.count += int32_t(bytes);
-    host_cluster::settle(p);
-}
 inline void arrive(uint32_t barrier)
 {
-    arrive_expecting(barrier, 0);
+    barrier_at(barrier).arrive();
+}
+inline void arrive_expecting(uint32_t barrier, uint32_t bytes)
+{
+    barrier_at(barrier).arrive(int(bytes));
 }
 inline void wait(uint32_t barrier, unsigned parity)
 {
-    host_warp::wait_until(
-        [=] { return host_cluster::phase_at(barrier).phase % 2 != parity; });
+    barrier_at(barrier).wait(parity);
 }
 inline void letter(uint32_t to, uint4 x, uint32_t barrier)
 {
-    host_warp::pause();
-    memcpy(host_cluster::memory + to, &x, sizeof x);
-    host_cluster::Phase &p = host_cluster::phase_at(barrier);
-    p.count -= int32_t(sizeof x);
-    host_cluster::settle(p);
+    on_the_way.push_back({to, barrier, x});
 }
+
 inline void come(int which, int threads)
 {
-    host_warp::arrive(host_cluster::numbered[rank()][which], threads, "a barrier");
-    host_warp::pause();
+    host_warp::arrive_at(which, threads);
 }
 inline void await(int which, int threads)
 {
-    host_warp::wait(host_cluster::numbered[rank()][which], threads, "a barrier");
+    host_warp::meet_at(which, threads);
 }
 
 } // namespace cluster
-
-template <class P>
-void send(P *to, P p)
-{
-    host_warp::pause();
-    *to = p;
-}
-template <class P>
-P look(const P *from)
-{
-    return *from;
-}
-template <class F>
-void until(F condition)
-{
-    host_warp::wait_until(condition);
-}
-
 } // namespace bl
 #endif

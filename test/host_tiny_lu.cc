@@ -8,7 +8,6 @@
  * netlib's, are compared by their residuals.
  */
 #include "host_cuda.h"
-#include <complex>
 #include "tiny_rows.cuh"
 #include "tiny_solve.cuh"
 #include "host_cases.h"
@@ -25,23 +24,6 @@ using Solve = void(int *, int *, T *, int *, int *, T *, int *, int *);
 
 template <class T>
 using Invert = void(int *, T *, int *, int *, T *, int *, int *);
-
-/* The residual of X, -1 where it is not finite. */
-template <class T>
-double residual(const Array<T> &a, int lda, const Array<T> &x, int ldx, int n)
-{
-    auto element = [](const Array<T> &m, int ld, int i, int j) {
-        const Real<T> *p = (const Real<T> *)&m[i + size_t(j) * ld];
-        return std::complex<long double>(p[0], width<T> == 2 ? p[width<T> - 1] : 0);
-    };
-    for (int j = 0; j < n; j++)
-        for (int i = 0; i < n; i++)
-            if (!std::isfinite(std::abs(element(x, ldx, i, j))))
-                return -1;
-    return inverse_residual<T>(
-        n, [&](int i, int j) { return element(a, lda, i, j); },
-        [&](int i, int j) { return element(x, ldx, i, j); });
-}
 
 /* Whether the inverse in c.b is as good as netlib's, which comes to c.a0. */
 template <class T>
@@ -78,10 +60,7 @@ void judge_inverse(Report &report, Case<T> &c)
 template <class F>
 void launch(F kernel, int problems, const TinyArguments &g)
 {
-    for (int64_t i = 0; i * problems < g.batch; i++) {
-        blockIdx.x = unsigned(i);
-        host_warp::run([&](int) { kernel(g); });
-    }
+    host_cuda::launch((g.batch + problems - 1) / problems, 32, 0, [&] { kernel(g); });
 }
 
 /* Moduli that are equal but for a part whose quotient would leave the normal numbers. */

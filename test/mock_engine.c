@@ -306,7 +306,7 @@ struct task {
     void *own; /* put()'s copy of its source, or NULL */
     size_t bytes;
     struct bl_job job;
-    bool hand_back;
+    int hand_back; /* as the order says */
 };
 struct queue {
     struct task *first, **last;
@@ -357,7 +357,7 @@ static void drain(void *queue, bool perform)
         else if (perform)
             for (int64_t i = 0; i < t->job.batch; i++) {
                 solve(&t->job, i);
-                if (t->hand_back)
+                if (t->hand_back && (i + 1) % t->hand_back == 0)
                     hand_back(&t->job, i);
             }
         free(t->own);
@@ -494,7 +494,8 @@ static enum bl_status run(const struct bl_job *job, void *queue)
         return status;
     pthread_mutex_lock(&lock);
     counts.problems += (uint64_t)job->batch;
-    bool skip = order.lose_launch, again = order.hand_back && job->redo;
+    bool skip = order.lose_launch;
+    int again = job->redo ? order.hand_back : 0;
     pthread_mutex_unlock(&lock);
     if (!skip)
         record(queue, &(struct task){.action = RUN, .job = *job, .hand_back = again});

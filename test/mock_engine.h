@@ -22,8 +22,9 @@ struct mock_order {
     uint64_t at;         /* the first failing occurrence, from 1, counted from mock_set */
     int always;          /* and all later ones */
     enum bl_status status;
-    int lose_launch; /* run() answers BL_OK and does nothing */
-    int hand_back;   /* run() leaves BL_INFO_REDO in every INFO where the job allows it */
+    int lose_launch;  /* run() answers BL_OK and does nothing */
+    int hand_back;    /* where the job allows it, run() leaves BL_INFO_REDO in the INFO of
+                         every problem, or of every so many */
     unsigned slow_us; /* every step takes this long */
     uint64_t memory;  /* device memory limit in bytes; 0: none */
 };
