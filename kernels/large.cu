@@ -116,9 +116,16 @@ bool is_turned(const struct bl_job *job)
     return job->routine == BL_GETRS && job->trans != 'N';
 }
 
+/* Panels of a long matrix take longer than what could be done beside them: they get the
+ * whole card, where that is ahead of a cluster. */
+bool is_long(const struct bl_job *job, const Card &card)
+{
+    return job->m >= 4 * job->n && large_panel_on_card(job->precision, job->m, card);
+}
+
 /* An outer block is as wide as the update needs; cuBLAS is at its best only where the
  * inner dimension is several hundred. */
-int64_t outer_block(const struct bl_job *job)
+int64_t outer_block(const struct bl_job *job, const Card &card)
 {
     const int64_t order = least(job->m, job->n);
     const int64_t step =
@@ -127,7 +134,11 @@ int64_t outer_block(const struct bl_job *job)
         return step;
     if (has_cholesky(job))
         return order > 6144 ? 512 : 256;
-    return order > 12288 ? 512 : order > 6144 ? 256 : step;
+    if (order > 12288)
+        return 512;
+    if (order > 6144 || is_long(job, card))
+        return 256;
+    return job->precision == BL_Z && order > 2048 ? 2 * step : step;
 }
 
 bool fits_on_chip(const struct bl_job *job, const Card &card)
@@ -212,8 +223,8 @@ Layout layout_of(const struct bl_job *job, const Card &card)
         at.maps += aligned((3 * job->n + 128) * 128 * element[job->precision]);
     at.few = at.maps;
     if (has_lu(job) && (puts_off(job, card) || has_parts(job, card)))
-        at.few +=
-            aligned(large_maps_bytes(job->m, least(job->m, job->n), outer_block(job)));
+        at.few += aligned(
+            large_maps_bytes(job->m, least(job->m, job->n), outer_block(job, card)));
     if (is_inverse(job) || is_turned(job) || has_forth(job, card))
         at.few += aligned(large_maps_bytes(job->n, job->n, MAPS_WIDTH));
     at.blas = at.few;
@@ -260,6 +271,7 @@ struct Matrix {
     bool chains = false;  /* launches may be chained, see large_launch.h */
     bool follows = false; /* the last thing in the stream is such a launch */
     bool brief = false;   /* updates make room for what runs beside them */
+    bool alone = false;   /* nothing runs beside the panels */
 
     T *at(int64_t i, int64_t j) const
     {
@@ -349,7 +361,7 @@ void factor_panel(Matrix<T> &x, int64_t j, int w)
 {
     x.then(large_panel_launch({x.job->precision, x.m - j, w, x.at(j, j), x.lda, j,
                                x.pivots(j), x.job->int_size, &x.state->info,
-                               &x.state->odd, x.panel_work, x.link()},
+                               &x.state->odd, x.panel_work, x.alone, x.link()},
                               x.card, x.stream));
 }
 
@@ -417,7 +429,7 @@ template <class T>
 void factor_block(Matrix<T> &x, int64_t j, int64_t end)
 {
     for (int64_t i = j, w; i < end; i += w) {
-        w = least(large_panel_width(x.job->precision, x.m - i, x.card), end - i);
+        w = least(large_panel_width(x.job->precision, x.m - i, x.alone, x.card), end - i);
         factor_panel(x, i, int(w));
         apply_block(x, i, i + w, {j, i}, {i + w, end});
     }
@@ -483,7 +495,7 @@ void factor_lu(Matrix<T> &x)
 {
     const Range part = part_of(x.job);
     x.n = part.to;
-    const int64_t order = least(x.m, x.n), outer = outer_block(x.job),
+    const int64_t order = least(x.m, x.n), outer = outer_block(x.job, x.card),
                   first = least(part.from, order);
     const bool off = puts_off(x.job, x.card);
     x.chains = x.card.capability >= 90;
@@ -495,7 +507,8 @@ void factor_lu(Matrix<T> &x)
     for (int64_t j = first, next, end; j < order; j = next) {
         next = least(j + outer, order);
         end = least(next + outer, order);
-        LargeSide *side = next < end && end < x.n ? LargeSide::borrow(x.stream) : nullptr;
+        const bool worth = next < end && end < x.n && !x.alone;
+        LargeSide *side = worth ? LargeSide::borrow(x.stream) : nullptr;
         x.chains = x.card.capability >= 90;
         if (next < end)
             apply_block(x, j, next, {0, 0}, {next, end});
@@ -594,7 +607,8 @@ template <class T>
 void factor_cholesky(Matrix<T> &x)
 {
     const Range part = part_of(x.job);
-    const int64_t outer = is_fast(x.job) ? outer_block(x.job) : part.to - part.from;
+    const int64_t outer =
+        is_fast(x.job) ? outer_block(x.job, x.card) : part.to - part.from;
     if (has_sums(x.job))
         x.then(cudaMemsetAsync(x.sums, 0, x.n * x.n * sizeof(T), x.stream));
     x.chains = x.card.capability >= 90;
@@ -832,6 +846,7 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
         char *info = (char *)job->info.p + i * job->info.stride * job->int_size;
         if (job->from == 0)
             x.then(cudaMemsetAsync(x.state, 0, sizeof(State), stream));
+        x.alone = has_lu(job) && is_long(job, card);
         if (has_lu(job))
             factor_lu(x);
         if (has_cholesky(job))
@@ -903,7 +918,7 @@ int64_t part(const struct bl_job *job, const Card &card, int64_t from)
 {
     const int64_t n = job->n, block = has_cholesky(job) && !is_fast(job)
                                           ? CHOLESKY_BLOCK
-                                          : outer_block(job);
+                                          : outer_block(job, card);
     if (!has_parts(job, card))
         return n;
     for (const int64_t eighths : {2, 5}) {

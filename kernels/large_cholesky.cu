@@ -3,6 +3,7 @@
  * Called by large.cu through large.h.
  */
 #include "large_cholesky.cuh"
+#include "large.h"
 #include "large_fetch.cuh"
 #include "large_launch.h"
 

@@ -8,7 +8,7 @@
 #ifndef BL_LARGE_FETCH_CUH
 #define BL_LARGE_FETCH_CUH
 
-#include "large.h"
+#include "scalar.cuh"
 
 namespace bl
 {

@@ -7,6 +7,7 @@
 #ifndef BL_LARGE_SOLVE_CUH
 #define BL_LARGE_SOLVE_CUH
 
+#include "large.h"
 #include "large_fetch.cuh"
 #include "problem.cuh"
 

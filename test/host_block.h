@@ -14,7 +14,7 @@ namespace host_warp
 {
 
 /* Of a block; number 0 is the one at which all of it meets. */
-inline Barrier numbered[16][16];
+inline Barrier numbered[36][16];
 
 inline void arrive_at(int number, int expected)
 {

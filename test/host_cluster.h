@@ -14,7 +14,7 @@ namespace bl
 namespace cluster
 {
 
-constexpr int MOST_BLOCKS = 16;
+constexpr int MOST_BLOCKS = 36;     /* a launch can have more than a cluster */
 constexpr uint32_t ROOM = 64 << 10; /* bytes a block */
 
 alignas(128) inline char shared[MOST_BLOCKS][ROOM];

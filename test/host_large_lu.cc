@@ -41,15 +41,10 @@ void factor_panel(const LargePanel &g, int blocks, int warps)
         blocks, Array<T>(size_t(g.w) * warps * 32 * R, from_real<T>(Real<T>(NAN))));
     cluster::launch(blocks, 32 * (warps + 1), [&](int block) {
         Mail &mail = *(Mail *)cluster::shared[block];
-        if (threadIdx.x == 0)
-            for (auto *of : {mail.arrived, mail.rest_arrived, mail.own_ready})
-                for (int i = 0; i < (of == mail.rest_arrived ? PANEL_TURN : 2); i++)
-                    cluster::barrier_init(cluster::address(&of[i]));
-        for (int k = int(threadIdx.x); k < N + PANEL_TURN; k += int(blockDim.x))
-            mail.rest[PANEL_TURN - 1][k] = from_real<T>(0);
-        __syncthreads();
+        begin_mail(mail);
         if (int(threadIdx.x) < 32 * warps)
-            PanelRows<T, N, R>(mail, finished[block].data(), 32 * warps, g, blocks)
+            PanelRows<T, N, R, ClusterRows<T, N>>(mail, finished[block].data(),
+                                                  32 * warps, g, blocks)
                 .run(g);
         else
             PanelPostman<T, N>(mail, int(blockDim.x), g.w).run(g);

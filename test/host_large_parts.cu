@@ -141,6 +141,11 @@ size_t large_diagonal_memory()
 {
     return 0;
 }
+template <class T>
+size_t large_few_memory()
+{
+    return 0;
+}
 
 /* Solves and inverses begin when all is there. */
 #define NEVER(function, ...)                                                             \
@@ -158,6 +163,8 @@ NEVER(large_take_out, const LargeInverse<T> &)
 NEVER(large_negate, const LargeInverse<T> &)
 NEVER(large_find_zero, const T *, int64_t, int64_t, int64_t *)
 NEVER(large_make_real, T *, int64_t, int64_t, const int64_t *)
+NEVER(large_few, LargeFew<T>, bool)
+NEVER(large_forth, const LargeMaps &, T *, int64_t, int64_t, const int64_t *)
 
 #define INSTANTIATE(T)                                                                   \
     template cudaError_t large_update(const LargeUpdate<T> &, const Card &,              \
@@ -169,6 +176,10 @@ NEVER(large_make_real, T *, int64_t, int64_t, const int64_t *)
     template cudaError_t large_left(LargeMaps, T *, int64_t, cudaStream_t);              \
     template bool large_blas_update(const LargeUpdate<T> &, void *, cudaStream_t);       \
     template size_t large_diagonal_memory<T>();                                          \
+    template size_t large_few_memory<T>();                                               \
+    template cudaError_t large_few(LargeFew<T>, bool, cudaStream_t);                     \
+    template cudaError_t large_forth(const LargeMaps &, T *, int64_t, int64_t,           \
+                                     const int64_t *, cudaStream_t);                     \
     template cudaError_t large_back(const LargeMaps &, T *, int64_t, int64_t,            \
                                     cudaStream_t);                                       \
     template cudaError_t large_copy(int, int64_t, const T *, T *, int64_t,               \
@@ -193,9 +204,13 @@ size_t large_maps_bytes(int64_t, int64_t, int64_t)
 {
     return 256;
 }
-int large_panel_width(enum bl_precision, int64_t, const Card &)
+int large_panel_width(enum bl_precision, int64_t, bool, const Card &)
 {
     return 16;
+}
+bool large_panel_on_card(enum bl_precision, int64_t, const Card &)
+{
+    return false;
 }
 size_t large_panel_workspace(enum bl_precision, int64_t, const Card &)
 {
