@@ -1,5 +1,5 @@
 /* Which Cholesky jobs mid_cholesky.cuh takes, its kernels, and the launch. Called by
- * engine.cu. */
+ * engine.cu. What mid_cholesky_fast.cu takes is passed on to it. */
 #include "family.h"
 #include "mid_cholesky.cuh"
 
@@ -93,13 +93,16 @@ bool takes(const struct bl_job *job, const Card &card)
            plan_of(job, card).kernel;
 }
 
-size_t workspace(const struct bl_job *, const Card &)
+size_t workspace(const struct bl_job *job, const Card &card)
 {
-    return 0;
+    return mid_cholesky_fast.takes(job, card) ? mid_cholesky_fast.workspace(job, card)
+                                              : 0;
 }
 
 cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stream)
 {
+    if (mid_cholesky_fast.takes(job, card))
+        return mid_cholesky_fast.launch(job, card, stream);
     const Plan plan = plan_of(job, card);
     MidCholesky g = {job->a, job->info, job->items, int(job->n), job->int_size};
     void *parameters[] = {&g};

@@ -31,6 +31,23 @@ inline void meet_block()
     meet_at(0, threads);
 }
 
+/* What a warp's matrix unit does: c += a b, spread over the lanes as the kernels say. */
+inline void multiply_tile(double (&c)[4], const double (&a)[4], double b0, double b1)
+{
+    static double left[MOST][4], right[MOST][2];
+    for (int e = 0; e < 4; e++)
+        left[current][e] = a[e];
+    right[current][0] = b0;
+    right[current][1] = b1;
+    wait_for_warp("a product");
+    const int first = current / SIZE * SIZE, g = current % SIZE / 4, t = current % 4;
+    for (int e = 0; e < 4; e++)
+        for (int k = 0; k < 8; k++)
+            c[e] += left[first + g * 4 + k % 4][e / 2 + k / 4 * 2] *
+                    right[first + (2 * t + e % 2) * 4 + k % 4][k / 4];
+    wait_for_warp("a product's end");
+}
+
 inline void meet_warp()
 {
     meet();
