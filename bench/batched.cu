@@ -1,7 +1,7 @@
 /* Batches of matrices up to 1024 x 1024 on device memory against cuBLAS, cuSOLVER and
  * MAGMA.
  *
- *     bench/batched ENGINE [routines [precisions [sizes [magma-batched.csv]]]]
+ *     bench/batched ENGINE [routines [precisions [sizes [magma-batched.csv [fast]]]]]
  *     bench/batched ENGINE cliffs
  *
  * ENGINE is libbatchlapack_cuda.so; the others are comma-separated lists, "" for all.
@@ -17,20 +17,15 @@
  * scales are logarithmic); prints what is above 1.3 and the worst. No other process
  * should use the card.
  */
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <cublas_v2.h>
 #include <cusolverDn.h>
 #include <dlfcn.h>
 #include <map>
-#include <string>
-#include <vector>
 
 #include "../src/engine.h"
+#include "device.cuh"
 
 static const int sizes[] = {2,  3,  4,  5,  7,  8,  11,  15,  16,  17,  20,  24,
                             25, 31, 32, 48, 64, 96, 128, 160, 190, 256, 512, 1024};
@@ -39,72 +34,22 @@ static const int REPEATS = 7;
 
 static const struct bl_engine *engine;
 static void *queue;
+static enum bl_arithmetic arithmetic = BL_EXACT;
 static char *original, *a, *x, *b, *integers, *pointers, *peer_pointers;
 static cublasHandle_t cublas;
 static cusolverDnHandle_t cusolver;
 static double copy_speed;                   /* bytes read and written a second */
 static std::map<std::string, double> magma; /* nanoseconds a matrix, scaled */
 
-static void must(bool good, const char *what)
-{
-    if (!good) {
-        fprintf(stderr, "batched: %s: %s\n", what,
-                cudaGetErrorString(cudaGetLastError()));
-        exit(1);
-    }
-}
-
-/* Uniform in (-1, 1); with `n`, also n + 1 on the diagonals, with no imaginary part. */
-template <class R>
-__global__ void fill(R *p, size_t count, int n, int parts)
-{
-    size_t step = (size_t)gridDim.x * blockDim.x;
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += step) {
-        uint64_t z = i * 0x9E3779B97F4A7C15u;
-        z ^= z >> 29;
-        z *= 0xBF58476D1CE4E5B9u;
-        p[i] = (R)((double)(int64_t)(z ^ z >> 32) * 0x1p-63);
-        size_t at = i / parts % ((size_t)(n ? n : 1) * (n ? n : 1));
-        if (n && at % (n + 1) == 0)
-            p[i] = i % parts ? 0 : n + 1;
-    }
-}
-
-static void fill_all(int precision, char *p, size_t elements, int n)
-{
-    bool wide = precision == BL_D || precision == BL_Z;
-    int parts = precision >= BL_C ? 2 : 1;
-    if (wide)
-        fill<<<4096, 256>>>((double *)p, elements * parts, n, parts);
-    else
-        fill<<<4096, 256>>>((float *)p, elements * parts, n, parts);
-    must(cudaDeviceSynchronize() == cudaSuccess, "fill");
-}
-
 /* Median milliseconds on fresh data. */
 template <class Call>
 static double timed(size_t bytes, Call call)
 {
-    std::vector<float> all;
-    cudaEvent_t begin, end;
     cudaStream_t stream = (cudaStream_t)queue;
-    cudaEventCreate(&begin);
-    cudaEventCreate(&end);
-    for (int i = 0; i <= REPEATS; i++) {
-        float ms = 0;
-        cudaMemcpyAsync(a, original, bytes, cudaMemcpyDeviceToDevice, stream);
-        cudaEventRecord(begin, stream);
-        call();
-        cudaEventRecord(end, stream);
-        must(cudaEventSynchronize(end) == cudaSuccess, "call");
-        cudaEventElapsedTime(&ms, begin, end);
-        if (i > 0)
-            all.push_back(ms);
-    }
-    std::sort(all.begin(), all.end());
-    cudaEventDestroy(begin);
-    cudaEventDestroy(end);
-    return all[all.size() / 2];
+    return times(
+        stream, REPEATS,
+        [&] { cudaMemcpyAsync(a, original, bytes, cudaMemcpyDeviceToDevice, stream); },
+        call)[REPEATS / 2];
 }
 
 static struct bl_job job_of(enum bl_routine_id r, int precision, int n, int64_t batch)
@@ -112,6 +57,7 @@ static struct bl_job job_of(enum bl_routine_id r, int precision, int n, int64_t 
     struct bl_job job = {};
     job.routine = r;
     job.precision = (enum bl_precision)precision;
+    job.arithmetic = arithmetic;
     job.uplo = r == BL_POTRF ? 'L' : 0;
     job.int_size = 4;
     job.m = job.n = n;
@@ -199,12 +145,6 @@ static double floor_ns(const char *name, int precision, int n)
     flops *= precision >= BL_C ? 4 : 1;
     double rate = precision == BL_S || precision == BL_C ? 33.4e12 : 16.7e12;
     return 1e9 * std::max(bytes / copy_speed, flops / rate);
-}
-
-static bool listed(const char *list, const std::string &word)
-{
-    return !*list ||
-           ("," + std::string(list) + ",").find("," + word + ",") != std::string::npos;
 }
 
 static int64_t batch_of(int n)
@@ -331,6 +271,8 @@ int main(int argc, char **argv)
     const char *path = argc > 1 ? argv[1] : ".libs/libbatchlapack_cuda.so";
     const char *which = argc > 2 ? argv[2] : "", *precisions = argc > 3 ? argv[3] : "";
     const char *orders = argc > 4 ? argv[4] : "";
+    if (argc > 6 && !strcmp(argv[6], "fast"))
+        arithmetic = BL_FAST;
     void *handle = dlopen(path, RTLD_NOW);
     engine = handle ? (const struct bl_engine *)dlsym(handle, BL_ENGINE_SYMBOL) : nullptr;
     struct bl_device device;
@@ -365,7 +307,8 @@ int main(int argc, char **argv)
     });
     copy_speed = 2 * (double)most / ms * 1e3;
     read_magma(argc > 5 ? argv[5] : "bench/magma-batched.csv");
-    printf("%s, copy %.0f GB/s\n", device.name, copy_speed * 1e-9);
+    printf("%s, copy %.0f GB/s, %s\n", device.name, copy_speed * 1e-9,
+           arithmetic == BL_FAST ? "fast" : "exact");
     if (all_sizes) {
         cliffs();
         return 0;

@@ -12,18 +12,13 @@
  * (median on fresh data), TFLOP/s and how often faster than cuSOLVER. No other process
  * should use the card.
  */
-#include <algorithm>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <cusolverDn.h>
 #include <dlfcn.h>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "../src/engine.h"
+#include "device.cuh"
 
 static const int standard_sizes[] = {512, 1024, 1536, 2048, 3000, 4096, 8192};
 static const size_t element[] = {4, 8, 8, 16};
@@ -34,63 +29,15 @@ static void *queue;
 static cusolverDnHandle_t cusolver;
 static cusolverDnParams_t parameters;
 
-static void must(bool good, const char *what)
-{
-    if (!good) {
-        fprintf(stderr, "large: %s: %s\n", what, cudaGetErrorString(cudaGetLastError()));
-        exit(1);
-    }
-}
-
-/* Uniform in (-1, 1); with `n`, n on the diagonal, with no imaginary part. */
-template <class R>
-__global__ void fill(R *p, size_t count, int n, int parts)
-{
-    size_t step = (size_t)gridDim.x * blockDim.x;
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += step) {
-        uint64_t z = (i + 1) * 0x9E3779B97F4A7C15u;
-        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-        z ^= z >> 27;
-        p[i] = (R)((double)(int64_t)(z * 0x94D049BB133111EBu) * 0x1p-63);
-        if (n && i / parts % ((size_t)n + 1) == 0)
-            p[i] = i % parts ? 0 : n;
-    }
-}
-
-static void fill_all(int precision, void *p, size_t elements, int n)
-{
-    const int parts = precision >= BL_C ? 2 : 1;
-    if (precision == BL_D || precision == BL_Z)
-        fill<<<4096, 256>>>((double *)p, elements * parts, n, parts);
-    else
-        fill<<<4096, 256>>>((float *)p, elements * parts, n, parts);
-    must(cudaDeviceSynchronize() == cudaSuccess, "fill");
-}
-
 /* Median milliseconds on fresh data; the first run does not count. */
 template <class Call>
 static double timed(int repeats, void *a, const void *original, size_t bytes, Call call)
 {
-    std::vector<float> all;
-    cudaEvent_t begin, end;
     cudaStream_t stream = (cudaStream_t)queue;
-    cudaEventCreate(&begin);
-    cudaEventCreate(&end);
-    for (int i = 0; i <= repeats; i++) {
-        float ms = 0;
-        cudaMemcpyAsync(a, original, bytes, cudaMemcpyDeviceToDevice, stream);
-        cudaEventRecord(begin, stream);
-        call();
-        cudaEventRecord(end, stream);
-        must(cudaEventSynchronize(end) == cudaSuccess, "call");
-        cudaEventElapsedTime(&ms, begin, end);
-        if (i > 0)
-            all.push_back(ms);
-    }
-    std::sort(all.begin(), all.end());
-    cudaEventDestroy(begin);
-    cudaEventDestroy(end);
-    return all[all.size() / 2];
+    return times(
+        stream, repeats,
+        [&] { cudaMemcpyAsync(a, original, bytes, cudaMemcpyDeviceToDevice, stream); },
+        call)[repeats / 2];
 }
 
 static void *memory(size_t bytes)
@@ -313,12 +260,6 @@ static void measure_factored(int precision, const char *name, char uplo, int n, 
         cudaFree(p);
 }
 
-static bool in_list(const char *list, const std::string &name)
-{
-    return !*list ||
-           ("," + std::string(list) + ",").find("," + name + ",") != std::string::npos;
-}
-
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -361,8 +302,8 @@ int main(int argc, char **argv)
     for (const auto &row : rows)
         for (int p = 0; p < BL_PRECISIONS; p++)
             for (auto [m, n] : sizes)
-                if (in_list(routines, row.name) && (m == n || !row.uplo) &&
-                    in_list(precisions, std::string(1, "sdcz"[p])))
+                if (listed(routines, row.name) && (m == n || !row.uplo) &&
+                    listed(precisions, std::string(1, "sdcz"[p])))
                     measure(p, row.uplo, m, n, fast ? BL_FAST : BL_EXACT);
     static const struct {
         const char *name;
@@ -372,15 +313,15 @@ int main(int argc, char **argv)
         for (char uplo : {'L', 'U'})
             for (int p = 0; p < BL_PRECISIONS; p++)
                 for (auto [m, n] : sizes)
-                    if (in_list(routines, std::string(row.name) + '_' + uplo) && m == n &&
-                        in_list(precisions, std::string(1, "sdcz"[p])))
+                    if (listed(routines, std::string(row.name) + '_' + uplo) && m == n &&
+                        listed(precisions, std::string(1, "sdcz"[p])))
                         measure_factored(p, row.name, uplo, n, row.sides,
                                          fast ? BL_FAST : BL_EXACT);
     for (const char *name : {"getrs", "getri"})
         for (int p = 0; p < BL_PRECISIONS; p++)
             for (auto [m, n] : sizes)
-                if (in_list(routines, name) && m == n &&
-                    in_list(precisions, std::string(1, "sdcz"[p])) &&
+                if (listed(routines, name) && m == n &&
+                    listed(precisions, std::string(1, "sdcz"[p])) &&
                     (fast || strcmp(name, "getri")))
                     measure_solve(p, !strcmp(name, "getri"), n,
                                   fast ? BL_FAST : BL_EXACT);

@@ -8,62 +8,26 @@
  * measured at sizes that are close (4 an octave) and interpolated. Prints both times and
  * their ratio. Linked with the library; no other process should use the card.
  */
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cuda_runtime.h>
-#include <vector>
 
 #include "batchlapack.h"
+#include "device.cuh"
 
 static cudaStream_t stream;
 static double *pool;
 static int32_t *pivots, *info;
 static size_t pool_elements;
 
-static void must(bool good, const char *what)
-{
-    if (!good) {
-        fprintf(stderr, "mixed: %s: %s\n", what, cudaGetErrorString(cudaGetLastError()));
-        exit(1);
-    }
-}
-
-__global__ void fill(double *p, size_t count)
-{
-    size_t step = (size_t)gridDim.x * blockDim.x;
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += step) {
-        uint64_t x = i * 0x9E3779B97F4A7C15u;
-        x ^= x >> 29;
-        x *= 0xBF58476D1CE4E5B9u;
-        p[i] = (double)(int64_t)(x ^ x >> 32) * 0x1p-63;
-    }
-}
-
 /* Milliseconds of a call, the better of two. */
 template <class Call>
 static double timed(Call call)
 {
-    double best = 1e30;
-    cudaEvent_t begin, end;
-    cudaEventCreate(&begin);
-    cudaEventCreate(&end);
-    for (int i = 0; i < 2; i++) {
-        float ms = 0;
-        fill<<<1024, 256, 0, stream>>>(pool, pool_elements);
-        cudaEventRecord(begin, stream);
-        call();
-        cudaEventRecord(end, stream);
-        must(cudaEventSynchronize(end) == cudaSuccess, "call");
-        must(batchlapack_status() == BATCHLAPACK_OK, "status");
-        cudaEventElapsedTime(&ms, begin, end);
-        best = std::min(best, (double)ms);
-    }
-    cudaEventDestroy(begin);
-    cudaEventDestroy(end);
-    return best;
+    return times(
+        stream, 2, [] { fill<<<1024, 256, 0, stream>>>(pool, pool_elements, 0, 1); },
+        [&] {
+            call();
+            must(batchlapack_status() == BATCHLAPACK_OK, "status");
+        })[0];
 }
 
 /* Milliseconds a matrix of order n in a batch that fills the card. */

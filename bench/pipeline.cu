@@ -25,16 +25,12 @@
  * LAPACK. No other process should use the card.
  */
 #include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <cuda_runtime.h>
 #include <cusolverDn.h>
 #include <thread>
-#include <vector>
 
 #include "batchlapack.h"
+#include "device.cuh"
 
 /* With 64-bit integers, which any LAPACK can serve. */
 extern "C" void dgetrf_64_(const int64_t *m, const int64_t *n, double *a,
@@ -47,15 +43,6 @@ extern "C" void dpotrf_64_(const char *uplo, const int64_t *n, double *a,
 
 static const int REPEATS = 5;
 static cudaStream_t up, down;
-
-static void must(bool good, const char *what)
-{
-    if (!good) {
-        fprintf(stderr, "pipeline: %s: %s\n", what,
-                cudaGetErrorString(cudaGetLastError()));
-        exit(1);
-    }
-}
 
 static double now()
 {
