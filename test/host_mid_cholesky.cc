@@ -52,6 +52,39 @@ void run(Case<T> &c, bool on_chip)
     c.info = info;
 }
 
+/* The same by several blocks, in any order, a panel after the other. */
+template <class T, bool UPPER>
+void run_shared(Case<T> &c, int warps)
+{
+    static MidCholeskyShared<T> shared;
+    const int panels = Panels(c.n).count;
+    std::vector<Unit> memory(CholeskySlices<T>::ELEMENTS * sizeof(T) / sizeof(Unit));
+    std::vector<T> kept(BLOCK_ELEMENTS<T>);
+    int info = -99;
+    MidCholesky g = {};
+    g.a = {c.a.data(), nullptr, c.lda, 0};
+    g.info = {&info, nullptr, 0, 1};
+    g.n = c.n;
+    g.int_size = 4;
+    for (int panel = 0; panel < panels; panel++) {
+        const int blocks =
+            panels / (warps - 1) + 1; /* of which some have nothing to do */
+        for (int i = 0; i < blocks; i++) {
+            const CholeskyShare share = {panel, panel % 2 ? i : blocks - 1 - i,
+                                         kept.data()};
+            memset(memory.data(), 0xff, memory.size() * sizeof(Unit));
+            host_warp::run(warps * LANES, [&](int thread) {
+                Team team;
+                team.thread = thread;
+                team.threads = warps * LANES;
+                cholesky_by_slices<T, UPPER, true>(g, shared, (T *)memory.data(), team, 0,
+                                                   share);
+            });
+        }
+    }
+    c.info = info;
+}
+
 template <class T, bool UPPER>
 void test(int repeats)
 {
@@ -67,7 +100,10 @@ void test(int repeats)
                 from_real<T>(Real<T>(below(2) ? -1 : NAN));
         c.a0 = c.a;
         c.label += text(" uplo=%s turn=%d", uplo, turn);
-        run<T, UPPER>(c, turn % 2);
+        if (turn % 3 == 2)
+            run_shared<T, UPPER>(c, 2 << below(sizeof(T) == 16 ? 2 : 3));
+        else
+            run<T, UPPER>(c, turn % 2);
         factor(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
         forget_beyond(c, UPPER);
         c.judge(report);
