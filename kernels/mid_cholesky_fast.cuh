@@ -1,4 +1,5 @@
-/* POTRF in fast arithmetic on the matrix units of sm_90 and up, double, beyond the sizes
+/* POTRF in fast arithmetic on the matrix units of sm_90 and up, single
+ * and double, beyond the sizes
  * that fit a multiprocessor twice: left-looking by panels of 64 columns.
  *
  * Instantiated by mid_cholesky_fast.cu and by test/host_mid_cholesky.cc, where threads
@@ -28,7 +29,7 @@ struct MidCholeskyFast {
     int first_panel, end_panel;
     /* Where a matrix has several blocks: the triangle of the panel before, which others
      * might still have had to read where it belongs. */
-    double *kept;
+    void *kept;
 };
 
 /* c += a b; a is 16 x 8, b 8 x 8. With g = lane / 4 and t = lane % 4 a lane has of a rows
@@ -48,30 +49,75 @@ BL_HD void multiply_tile(double (&c)[4], const double (&a)[4], double b0, double
 #endif
 }
 
+/* The same in single precision by numbers of 11 bits: a number is the sum of two of them,
+ * and of the four products the smallest is left out. */
+BL_HD void multiply_short(float (&c)[4], const float (&a)[4], float b0, float b1)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])),
+          "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
+          "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
+#elif defined BL_HOST_BLOCK
+    host_warp::multiply_tile(c, a, b0, b1);
+#else
+    (void)c, (void)a, (void)b0, (void)b1;
+#endif
+}
+
+BL_HD float shortened(float x)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
+    unsigned y;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+    return __uint_as_float(y);
+#elif defined BL_HOST_BLOCK
+    return host_warp::shortened(x);
+#else
+    return x;
+#endif
+}
+
+BL_HD void multiply_tile(float (&c)[4], const float (&a)[4], float b0, float b1)
+{
+    float large[4], small[4];
+    BL_UNROLL
+    for (int e = 0; e < 4; e++) {
+        large[e] = shortened(a[e]);
+        small[e] = shortened(a[e] - large[e]);
+    }
+    const float large0 = shortened(b0), large1 = shortened(b1);
+    multiply_short(c, small, large0, large1);
+    multiply_short(c, large, shortened(b0 - large0), shortened(b1 - large1));
+    multiply_short(c, large, large0, large1);
+}
+
 constexpr int TILE_SIDE = 8, TILE_SIZE = TILE_SIDE * TILE_SIDE;
 
 /* A warp: factors the block of order n on the diagonal; INFO. Then minus the inverses of
  * its tiles of 8 x 8 to `inverse`, row after row: eight lanes a tile, a lane a column.
  */
-BL_CALL int factor_and_invert(double *block, double *scale, int n, double *inverse,
-                              int lane)
+template <class T>
+BL_CALL int factor_and_invert(T *block, T *scale, int n, T *inverse, int lane)
 {
     Team team;
     team.thread = lane;
     team.threads = LANES;
-    const int bad = DiagonalBlock<double, false>{block, scale, n, team}.factor();
+    const int bad = DiagonalBlock<T, false>{block, scale, n, team}.factor();
     if (bad)
         return bad;
     team.warp_sync();
     const int own = lane % TILE_SIDE, f = lane - own;
-    const double *tile = block + f * BLOCK_PITCH<double> + f;
-    double z[TILE_SIDE];
+    const T *tile = block + f * BLOCK_PITCH<T> + f;
+    T z[TILE_SIDE];
     BL_UNROLL
     for (int i = 0; i < TILE_SIDE; i++) {
-        double y = i == own ? 1 : 0;
+        T y = i == own ? 1 : 0;
         BL_UNROLL
         for (int k = 0; k < i; k++)
-            y = fma(-tile[k * BLOCK_PITCH<double> + i], z[k], y);
+            y = fma(-tile[k * BLOCK_PITCH<T> + i], z[k], y);
         z[i] = y * scale[f + i];
         if (f + TILE_SIDE <= n) /* others are nobody's */
             inverse[f * TILE_SIDE + i * TILE_SIDE + own] = -z[i];
@@ -79,7 +125,7 @@ BL_CALL int factor_and_invert(double *block, double *scale, int n, double *inver
     return 0;
 }
 
-template <bool UPPER>
+template <class T, bool UPPER>
 struct FastCholesky {
     static constexpr int WARPS = 8, WIDTH = 64, TILES = WIDTH / TILE_SIDE;
     static constexpr int WARP_ROWS = 16, ROWS = WARPS * WARP_ROWS;
@@ -87,44 +133,45 @@ struct FastCholesky {
      * along memory they are not padded: the groups of four numbers of a row change
      * places. */
     static constexpr int DEPTH = 16, STAGES = 3, SLICE_ROWS = WIDTH + ROWS;
-    static constexpr int PITCH = SLICE_ROWS + 4, STAGE = DEPTH * PITCH;
-    static constexpr int BLOCK = BLOCK_ELEMENTS<double>, BLOCK_LD = BLOCK_PITCH<double>;
+    static constexpr int PITCH = SLICE_ROWS + 32 / int(sizeof(T)), STAGE = DEPTH * PITCH;
+    static constexpr int BLOCK = BLOCK_ELEMENTS<T>, BLOCK_LD = BLOCK_PITCH<T>;
     /* The triangle as three blocks, and minus the inverses of the tiles on its diagonal.
      */
     static constexpr int KEPT = 3 * BLOCK;
     static constexpr int ELEMENTS = STAGES * STAGE + KEPT + TILES * TILE_SIZE;
 
     const MidCholeskyFast &g;
-    MidCholeskyShared<double> &s;
+    MidCholeskyShared<T> &s;
     const Team &team;
-    const MidCholeskyItem<double, UPPER> item;
-    double *const ring, *const triangle, *const inverse;
+    const MidCholeskyItem<T, UPPER> item;
+    T *const ring, *const triangle, *const inverse;
     const int64_t number;
     const int lane, warp, row, pair; /* row and pair: lane / 4 and 2 (lane % 4) */
     int end;                         /* of the block's rows */
-    double x[TILES][4];
+    T x[TILES][4];
 
-    BL_HD FastCholesky(const MidCholeskyFast &what, MidCholeskyShared<double> &shared,
-                       double *memory, const Team &t, int64_t which)
-        : g(what), s(shared), team(t), item(what.job, which), ring(memory),
+    BL_HD FastCholesky(const MidCholeskyFast &what, MidCholeskyShared<T> &shared,
+                       T *memory, const Team &its_team, int64_t which)
+        : g(what), s(shared), team(its_team), item(what.job, which), ring(memory),
           triangle(memory + STAGES * STAGE), inverse(triangle + KEPT), number(which),
-          lane(t.lane()), warp(t.thread / LANES), row(lane / 4), pair(lane % 4 * 2)
+          lane(its_team.lane()), warp(its_team.thread / LANES), row(lane / 4),
+          pair(lane % 4 * 2)
     {
     }
 
     /* Block (h, k) of the triangle, in halves of the panel. */
-    BL_HD double *half(int h, int k) const
+    BL_HD T *half(int h, int k) const
     {
         return triangle + (h + k) * BLOCK;
     }
     BL_HD static int place(int i, int k)
     {
-        return UPPER ? i * DEPTH + (k ^ i % 4 * 4) : k * PITCH + i;
+        return UPPER ? i * DEPTH + (k ^ i / (8 / int(sizeof(T))) % 4 * 4) : k * PITCH + i;
     }
 
     /* Columns k0 to k0 + DEPTH of the panel's rows and, from `own` on, of others: `rows`
      * in all. */
-    BL_HD void fetch_slice(double *slice, int k0, int top, int own, int rows) const
+    BL_HD void fetch_slice(T *slice, int k0, int top, int own, int rows) const
     {
         const int thread = here(team.thread);
         const int i = UPPER ? thread / DEPTH : thread % LANES,
@@ -132,8 +179,8 @@ struct FastCholesky {
         auto fetch_some =
             [&](int begin, int from,
                 int limit) { /* WIDTH rows */
-                             const double *source = &item.at(from + i, k0 + k);
-                             double *to = slice + place(begin + i, k);
+                             const T *source = &item.at(from + i, k0 + k);
+                             T *to = slice + place(begin + i, k);
                              BL_UNROLL
                              for (int q = 0; q < 4; q++) {
                                  const int down = UPPER ? q * 16 : q / 2 * LANES;
@@ -168,11 +215,11 @@ struct FastCholesky {
                 fetched_so_far();
             if (!busy)
                 continue;
-            const double *slice = ring + step % STAGES * STAGE;
+            const T *slice = ring + step % STAGES * STAGE;
             BL_UNROLL
             for (int step_k = 0; step_k < DEPTH; step_k += 8) {
                 const int k = step_k + lane % 4;
-                double a[4];
+                T a[4];
                 BL_UNROLL
                 for (int e = 0; e < 4; e++)
                     a[e] = slice[place(first + row + e % 2 * 8, k + e / 2 * 4)];
@@ -197,13 +244,13 @@ struct FastCholesky {
     }
     BL_HD void begin(int first, int top, bool busy)
     {
-        each(first, top, [&](double &y, int i, int k) {
+        each(first, top, [&](T &y, int i, int k) {
             y = busy && i < item.n && k <= i ? -item.at(i, k) : 0;
         });
     }
     BL_HD void store(int first, int top)
     {
-        each(first, top, [&](double y, int i, int k) {
+        each(first, top, [&](T y, int i, int k) {
             if (i < end)
                 item.at(i, k) = y;
         });
@@ -212,23 +259,22 @@ struct FastCholesky {
     /* Half `of` of the columns of rows 32 h to 32 h + 31, of which the warp has 16. */
     BL_HD void put_half(int h, int of, bool minus) const
     {
-        double *to = half(h, of) + warp % 2 * WARP_ROWS;
+        T *to = half(h, of) + warp % 2 * WARP_ROWS;
         BL_UNROLL
         for (int j = 0; j < TILES / 2; j++)
             BL_UNROLL
         for (int e = 0; e < 4; e++) {
-            const double y = x[of * (TILES / 2) + j][e];
+            const T y = x[of * (TILES / 2) + j][e];
             to[(j * TILE_SIDE + pair + e % 2) * BLOCK_LD + row + e / 2 * 8] =
                 minus ? -y : y;
         }
     }
 
     /* x[j] += y L', where L is tile (j, k) of `block`. */
-    BL_HD void take_out(double (&c)[4], const double (&y)[4], const double *block, int j,
-                        int k) const
+    BL_HD void take_out(T (&c)[4], const T (&y)[4], const T *block, int j, int k) const
     {
-        const double a[4] = {y[0], y[2], y[1], y[3]};
-        const double *l = block + (k * TILE_SIDE + pair) * BLOCK_LD + j * TILE_SIDE + row;
+        const T a[4] = {y[0], y[2], y[1], y[3]};
+        const T *l = block + (k * TILE_SIDE + pair) * BLOCK_LD + j * TILE_SIDE + row;
         multiply_tile(c, a, l[0], l[BLOCK_LD]);
     }
     /* The columns of a half, which have had all products but their own. */
@@ -239,11 +285,10 @@ struct FastCholesky {
         BL_UNROLL
         for (int k = 0; k < TILES / 2; k++) {
             (void)here(k);
-            double(&own)[4] = x[FIRST + k];
-            const double a[4] = {own[0], own[2], own[1], own[3]};
-            const double *tile =
-                inverse + (FIRST + k) * TILE_SIZE + row * TILE_SIDE + pair;
-            double y[4] = {0, 0, 0, 0};
+            T(&own)[4] = x[FIRST + k];
+            const T a[4] = {own[0], own[2], own[1], own[3]};
+            const T *tile = inverse + (FIRST + k) * TILE_SIZE + row * TILE_SIDE + pair;
+            T y[4] = {0, 0, 0, 0};
             multiply_tile(y, a, tile[0], tile[1]);
             BL_UNROLL
             for (int e = 0; e < 4; e++)
@@ -296,7 +341,7 @@ struct FastCholesky {
 
     /* Warps 0 to 2: `width` rows and columns of the triangle at `top`, which lie at
      * `from`. */
-    BL_HD void store_triangle(const double *from, int top, int width) const
+    BL_HD void store_triangle(const T *from, int top, int width) const
     {
         const int h = warp > 0, k = warp == 2, rows = width - h * SIDE;
         const int columns = width - k * SIDE;
@@ -306,9 +351,9 @@ struct FastCholesky {
                              columns < SIDE ? columns : SIDE, h == k, lane);
     }
 
-    BL_HD double *kept() const
+    BL_HD T *kept() const
     {
-        return g.kept + number * KEPT;
+        return (T *)g.kept + number * KEPT;
     }
 
     BL_HD void begin_slices(int top, int own, int rows) const

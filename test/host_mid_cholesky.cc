@@ -177,13 +177,13 @@ void test_solve(int repeats)
 
 /* As mid_cholesky_fast.cu launches it: all panels at once, or several blocks a matrix and
  * a panel after the other. */
-template <bool UPPER>
-void run_fast(Case<double> &c, int blocks)
+template <class T, bool UPPER>
+void run_fast(Case<T> &c, int blocks)
 {
-    using Fast = FastCholesky<UPPER>;
-    static MidCholeskyShared<double> shared;
-    std::vector<Unit> memory(Fast::ELEMENTS * sizeof(double) / sizeof(Unit));
-    std::vector<double> kept(Fast::KEPT, NAN);
+    using Fast = FastCholesky<T, UPPER>;
+    static MidCholeskyShared<T> shared;
+    std::vector<Unit> memory(Fast::ELEMENTS * sizeof(T) / sizeof(Unit));
+    std::vector<T> kept(Fast::KEPT, NAN);
     const int panels = (c.n + Fast::WIDTH - 1) / Fast::WIDTH;
     int info = -99;
     MidCholeskyFast g = {};
@@ -204,7 +204,7 @@ void run_fast(Case<double> &c, int blocks)
                 Team team;
                 team.thread = thread;
                 team.threads = Fast::WARPS * LANES;
-                Fast(g, shared, (double *)memory.data(), team, 0).run(block);
+                Fast(g, shared, (T *)memory.data(), team, 0).run(block);
             });
         }
     }
@@ -212,10 +212,10 @@ void run_fast(Case<double> &c, int blocks)
 }
 
 /* || A - L L' || / (n eps || A ||), of the first k rows and columns. */
-template <bool UPPER>
-double factor_residual(const Array<double> &a, const Array<double> &l, int lda, int k)
+template <class T, bool UPPER>
+double factor_residual(const Array<T> &a, const Array<T> &l, int lda, int k)
 {
-    auto at = [&](const Array<double> &x, int i, int j) -> long double {
+    auto at = [&](const Array<T> &x, int i, int j) -> long double {
         return UPPER ? x[j + i * size_t(lda)] : x[i + j * size_t(lda)];
     };
     std::vector<long double> size(k), off(k);
@@ -231,52 +231,53 @@ double factor_residual(const Array<double> &a, const Array<double> &l, int lda, 
         }
     const long double most = *std::max_element(off.begin(), off.end()),
                       all = *std::max_element(size.begin(), size.end());
-    return most == 0 ? 0 : double(most / all / k / 0x1p-53);
+    return most == 0 ? 0 : double(most / all / k / (sizeof(T) == 4 ? 0x1p-24 : 0x1p-53));
 }
 
 /* A product with itself, its rows of ever smaller size: its condition is large. */
-Array<double> graded(bool upper, int n, int lda)
+template <class T>
+Array<T> graded(bool upper, int n, int lda)
 {
-    Array<double> a = matrix<double>(RANDOM, n, n, lda);
-    const Array<double> g = matrix<double>(RANDOM, n, n, n);
+    Array<T> a = matrix<T>(RANDOM, n, n, lda);
+    const Array<T> g = matrix<T>(RANDOM, n, n, n);
     for (int i = 0; i < n; i++)
         for (int j = 0; j <= i; j++) {
-            double sum = i == j ? 1e-9 * n : 0;
+            double sum = i == j ? (sizeof(T) == 4 ? 1e-3 : 1e-9) * n : 0;
             for (int k = 0; k < n; k++)
                 sum += g[i + k * size_t(n)] * g[j + k * size_t(n)];
             a[upper ? j + i * size_t(lda) : i + j * size_t(lda)] =
-                ldexp(sum, -(i + j) * 40 / n);
+                T(ldexp(sum, -(i + j) * 40 / n));
         }
     return a;
 }
 
-template <bool UPPER>
+template <class T, bool UPPER>
 void test_fast(int repeats)
 {
     const Kind kinds[] = {RANDOM, INTEGERS, TIED, ZEROS, TINY, HUGE_, EDGE, NAN_IN};
     const char *uplo = UPPER ? "U" : "L";
-    Plain<double> *factor = netlib<double, Plain<double>>("potrf");
-    Report report(text("mid dpotrf %s fast", uplo));
+    Plain<T> *factor = netlib<T, Plain<T>>("potrf");
+    Report report("mid " + title<T>("potrf") + " " + uplo + " fast");
     for (int turn = 0; turn < repeats * 27; turn++) {
         const int n = turn % 3 ? 33 + below(250) : 64 * (1 + below(4)) + below(2);
         const int which = turn % 9;
-        Case<double> c(which < 8 ? kinds[which] : RANDOM, n, n, 0);
-        c.a = which < 8 ? definite<double>(c.kind, UPPER, n, c.lda)
-                        : graded(UPPER, n, c.lda);
+        Case<T> c(which < 8 ? kinds[which] : RANDOM, n, n, 0);
+        c.a =
+            which < 8 ? definite<T>(c.kind, UPPER, n, c.lda) : graded<T>(UPPER, n, c.lda);
         const int bad = below(n);
         if (which == 0 && below(2))
-            c.a[bad * size_t(c.lda + 1)] = below(2) ? -1 : NAN;
+            c.a[bad * size_t(c.lda + 1)] = T(below(2) ? -1 : NAN);
         c.a0 = c.a;
-        const Array<double> before = c.a;
+        const Array<T> before = c.a;
         const int blocks = turn % 2 ? 1 : 2 + below(4);
-        run_fast<UPPER>(c, blocks);
+        run_fast<T, UPPER>(c, blocks);
         factor(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
         c.label += text(" uplo=%s turn=%d blocks=%d", uplo, turn, blocks);
         const int good = c.info0 ? c.info0 - 1 : n;
         double ratio = 0, most = 5; /* LAPACK's own tests let 30 pass */
         if (c.info == c.info0 && good) {
-            ratio = factor_residual<UPPER>(before, c.a, c.lda, good);
-            most += 5 * factor_residual<UPPER>(before, c.a0, c.lda, good);
+            ratio = factor_residual<T, UPPER>(before, c.a, c.lda, good);
+            most += 5 * factor_residual<T, UPPER>(before, c.a0, c.lda, good);
         }
         if (!(ratio < most))
             report.count(false, c.label + text(": residual %g of %g", ratio, most));
@@ -303,9 +304,9 @@ int main(int argc, char **argv)
 {
     return run_types(argc, argv, 3, [](auto number, int repeats) {
         test_both<decltype(number)>(repeats);
-        if constexpr (std::is_same_v<decltype(number), double>) {
-            test_fast<false>(repeats);
-            test_fast<true>(repeats);
+        if constexpr (!Traits<decltype(number)>::complex) {
+            test_fast<decltype(number), false>(repeats);
+            test_fast<decltype(number), true>(repeats);
         }
     });
 }
