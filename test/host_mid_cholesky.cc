@@ -10,6 +10,7 @@
 #include <complex>
 #include "mid_cholesky_fast.cuh"
 #include "mid_cholesky_solve.cuh"
+#include "mid_potri.cuh"
 #include "host_cases.h"
 
 namespace
@@ -246,7 +247,7 @@ Array<T> graded(bool upper, int n, int lda)
             for (int k = 0; k < n; k++)
                 sum += g[i + k * size_t(n)] * g[j + k * size_t(n)];
             a[upper ? j + i * size_t(lda) : i + j * size_t(lda)] =
-                T(ldexp(sum, -(i + j) * 40 / n));
+                T(ldexp(sum, -(i * 20 / n) - j * 20 / n));
         }
     return a;
 }
@@ -289,6 +290,109 @@ void test_fast(int repeats)
     }
 }
 
+/* As mid_potri.cu launches it. */
+template <bool UPPER, int TILES>
+void run_potri(Case<double> &c)
+{
+    using Potri = MidPotri<UPPER, TILES>;
+    std::vector<Unit> memory(Potri::ELEMENTS * sizeof(double) / sizeof(Unit));
+    memset(memory.data(), 0xff, memory.size() * sizeof(Unit));
+    int info = -99, shared_info;
+    MidCholesky g = {};
+    g.a = {c.a.data(), nullptr, c.lda, 0};
+    g.info = {&info, nullptr, 0, 1};
+    g.n = c.n;
+    g.int_size = 4;
+    host_warp::run(Potri::THREADS, [&](int thread) {
+        Team team;
+        team.thread = thread;
+        team.threads = Potri::THREADS;
+        Potri(g, (double *)memory.data(), team, 0).run(g, &shared_info);
+    });
+    c.info = info;
+}
+
+/* Classes of matrices by their condition, the last ones graded: of each the largest
+ * residual against netlib's. And a zero on the diagonal. */
+template <bool UPPER>
+void test_potri(int repeats)
+{
+    constexpr int CLASSES = 7;
+    const char *uplo = UPPER ? "U" : "L";
+    Plain<double> *factor = netlib<double, Plain<double>>("potrf"),
+                  *invert = netlib<double, Plain<double>>("potri");
+    Report report(text("mid dpotri %s", uplo));
+    for (int which = 0; which < CLASSES; which++) {
+        double ours = 0, theirs = 0;
+        for (int turn = 0; turn < repeats * 20; turn++) {
+            const int n = turn % 4 ? 33 + below(96) : 16 * (3 + below(6)) + below(2) - 1;
+            Case<double> c(RANDOM, n, n, 0);
+            if (which < 5) { /* Y D Y, Y a reflection, of condition 10^(3 which + 1) */
+                std::vector<double> y(n), d(n);
+                double size = 0;
+                for (int i = 0; i < n; i++) {
+                    y[i] = uniform();
+                    size += y[i] * y[i];
+                    d[i] = pow(10, -(3 * which + 1) * double(i) / n);
+                }
+                c.a.assign(size_t(c.lda) * n + 1, POISON);
+                auto reflection = [&](int i, int k) {
+                    return (i == k) - 2 * y[i] * y[k] / size;
+                };
+                for (int i = 0; i < n; i++)
+                    for (int k = 0; k <= i; k++) {
+                        double sum = 0;
+                        for (int q = 0; q < n; q++)
+                            sum += reflection(i, q) * d[q] * reflection(k, q);
+                        c.a[UPPER ? k + i * size_t(c.lda) : i + k * size_t(c.lda)] = sum;
+                    }
+            } else {
+                c.a = which == 5 ? graded<double>(UPPER, n, c.lda)
+                                 : definite<double>(RANDOM, UPPER, n, c.lda);
+            }
+            const Array<double> before = c.a;
+            int info;
+            factor(uplo, &c.n, c.a.data(), &c.lda, &info, 1);
+            if (info)
+                continue;
+            if (turn % 8 == 7)
+                c.a[below(n) * size_t(c.lda + 1)] = c.a[(n - 1) * size_t(c.lda + 1)] = 0;
+            c.a0 = c.a;
+            if (n <= 48)
+                run_potri<UPPER, 6>(c);
+            else if (n <= 64)
+                run_potri<UPPER, 8>(c);
+            else if (n <= 96)
+                run_potri<UPPER, 12>(c);
+            else
+                run_potri<UPPER, 16>(c);
+            invert(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
+            auto of = [&](const Array<double> &a) {
+                return [&, lda = c.lda](int i, int k) -> std::complex<long double> {
+                    const int most = std::max(i, k), least = std::min(i, k);
+                    return a[UPPER ? least + most * size_t(lda)
+                                   : most + least * size_t(lda)];
+                };
+            };
+            if (c.info0 == 0) {
+                ours = std::max(ours, inverse_residual<double>(n, of(before), of(c.a)));
+                theirs =
+                    std::max(theirs, inverse_residual<double>(n, of(before), of(c.a0)));
+                for (int j = 0; j < n; j++)
+                    for (int i = 0; i < n; i++)
+                        if (UPPER ? i <= j : i >= j)
+                            c.a[i + size_t(j) * c.lda] = c.a0[i + size_t(j) * c.lda];
+            }
+            c.label += text(" class=%d turn=%d", which, turn);
+            c.judge(report); /* INFO, and what is not to be touched */
+        }
+        report.count(ours <= 5 * theirs && ours < 30,
+                     text("class %d: residual %g, netlib's %g", which, ours, theirs));
+        if (getenv("SHOW"))
+            printf("# class %d %g %g\n", which, ours, theirs);
+    }
+}
+
 template <class T>
 void test_both(int repeats)
 {
@@ -307,6 +411,10 @@ int main(int argc, char **argv)
         if constexpr (!Traits<decltype(number)>::complex) {
             test_fast<decltype(number), false>(repeats);
             test_fast<decltype(number), true>(repeats);
+        }
+        if constexpr (std::is_same_v<decltype(number), double>) {
+            test_potri<false>(repeats);
+            test_potri<true>(repeats);
         }
     });
 }
