@@ -375,7 +375,10 @@ void test_potri(int repeats)
                 };
             };
             if (c.info0 == 0) {
-                ours = std::max(ours, inverse_residual<double>(n, of(before), of(c.a)));
+                const double ratio = inverse_residual<double>(n, of(before), of(c.a));
+                if (!(ratio < 30))
+                    report.count(false, c.label + text(": residual %g", ratio));
+                ours = std::max(ours, ratio);
                 theirs =
                     std::max(theirs, inverse_residual<double>(n, of(before), of(c.a0)));
                 for (int j = 0; j < n; j++)
@@ -386,10 +389,8 @@ void test_potri(int repeats)
             c.label += text(" class=%d turn=%d", which, turn);
             c.judge(report); /* INFO, and what is not to be touched */
         }
-        report.count(ours <= 5 * theirs && ours < 30,
+        report.count(ours <= 5 * theirs,
                      text("class %d: residual %g, netlib's %g", which, ours, theirs));
-        if (getenv("SHOW"))
-            printf("# class %d %g %g\n", which, ours, theirs);
     }
 }
 
