@@ -259,7 +259,7 @@ void test_fast(int repeats)
     const char *uplo = UPPER ? "U" : "L";
     Plain<T> *factor = netlib<T, Plain<T>>("potrf");
     Report report("mid " + title<T>("potrf") + " " + uplo + " fast");
-    for (int turn = 0; turn < repeats * 27; turn++) {
+    for (int turn = 0; turn < repeats * 9; turn++) {
         const int n = turn % 3 ? 33 + below(250) : 64 * (1 + below(4)) + below(2);
         const int which = turn % 9;
         Case<T> c(which < 8 ? kinds[which] : RANDOM, n, n, 0);
