@@ -3,15 +3,22 @@
  *     bench/large ENGINE [routines [precisions [sizes [exact|fast]]]]
  *
  * ENGINE is libbatchlapack_cuda.so; the others are comma-separated lists, "" for all
- * routines (getrf, potrf_L, potrf_U, getrs, getri, and potrs1, potrs and potri of _L and
- * _U) and precisions; sizes are numbers, or ROWSxCOLUMNS for getrf.
+ * routines (getrf, potrf_L, potrf_U, getrs, getrs1, getrs16, getri, gesv1, gesv1000, and
+ * potrs1, potrs16, potrs, potri and posv1 of _L and _U) and precisions; sizes are
+ * numbers, FIRST-LAST:STEP, or ROWSxCOLUMNS for getrf.
+ * The routine `line` must be asked for: getrf at these sizes against the line through the
+ * times that getrf should at least have at the orders of `reach`, a fraction of
+ * cuSOLVER's; the largest ratio comes last.
  * Jobs go straight to the engine; cuSOLVER's 64-bit routines run in the same process on
- * the same data. getrs has as many right-hand sides as unknowns, potrs1
- * one and potrs 1000; cuSOLVER's inverse is
- * its getrs with the identity. Prints a line a routine, precision and size: milliseconds
- * (median on fresh data), TFLOP/s and how often faster than cuSOLVER. No other process
- * should use the card.
+ * the same data. getrs has as many right-hand sides as unknowns, potrs 1000, others those
+ * of their names; cuSOLVER's inverse is
+ * its getrs with the identity. A square getrf is also solved with, by cuSOLVER, and its
+ * residual shown as LAPACK's tests do: || b - A x || / (n eps || A || || x ||), in the
+ * maximum norm; above 30 the program fails. Prints a line a routine, precision and size:
+ * milliseconds (median on fresh data), TFLOP/s and how often faster than cuSOLVER. No
+ * other process should use the card.
  */
+#include <cmath>
 #include <cstring>
 #include <cusolverDn.h>
 #include <dlfcn.h>
@@ -40,6 +47,44 @@ static double timed(int repeats, void *a, const void *original, size_t bytes, Ca
         call)[repeats / 2];
 }
 
+/* A thread owns a row: what is left of b, which B becomes, and the sum of its moduli (of
+ * a complex number, the sum of its parts'). */
+template <class R, int PARTS>
+__global__ void subtract_product(const R *a, int n, const R *x, R *b, R *sums)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n)
+        return;
+    double re = 0, im = 0, sum = 0;
+    for (int j = 0; j < n; j++) {
+        const R *p = a + PARTS * (i + (size_t)j * n), *y = x + PARTS * j;
+        re += (double)p[0] * y[0];
+        sum += fabs((double)p[0]);
+        if (PARTS == 2) {
+            re -= (double)p[PARTS - 1] * y[PARTS - 1];
+            im += (double)p[0] * y[PARTS - 1] + (double)p[PARTS - 1] * y[0];
+            sum += fabs((double)p[PARTS - 1]);
+        }
+    }
+    b[PARTS * i] -= (R)re;
+    if (PARTS == 2)
+        b[PARTS * i + PARTS - 1] -= (R)im;
+    sums[i] = (R)sum;
+}
+
+template <class R>
+static double largest(const void *device, size_t count)
+{
+    std::vector<R> all(count);
+    double most = 0;
+    must(cudaMemcpy(all.data(), device, count * sizeof(R), cudaMemcpyDeviceToHost) ==
+             cudaSuccess,
+         "residual");
+    for (R x : all)
+        most = x == x && most == most ? std::max(most, std::fabs((double)x)) : NAN;
+    return most;
+}
+
 static void *memory(size_t bytes)
 {
     void *p = nullptr;
@@ -52,8 +97,57 @@ static std::string size_name(int m, int n)
     return m == n ? std::to_string(n) : std::to_string(m) + "x" + std::to_string(n);
 }
 
-/* uplo 0: getrf, else potrf. */
-static void measure(int precision, char uplo, int m, int n, enum bl_arithmetic arithmetic)
+/* Of the factors and their 64-bit pivots, of order n, and the matrix. */
+template <class R, int PARTS>
+static double residual_of(int precision, const void *original, const void *factors,
+                          const void *pivots, int n)
+{
+    void *b = memory((size_t)n * PARTS * sizeof(R)),
+         *x = memory((size_t)n * PARTS * sizeof(R)), *sums = memory(n * sizeof(R)),
+         *info = memory(sizeof(int));
+    const cudaDataType t = type_of[precision];
+    fill_all(precision, b, n, 0);
+    must(cudaMemcpy(x, b, (size_t)n * PARTS * sizeof(R), cudaMemcpyDeviceToDevice) ==
+                 cudaSuccess &&
+             cusolverDnXgetrs(cusolver, parameters, CUBLAS_OP_N, n, 1, t, factors, n,
+                              (const int64_t *)pivots, t, x, n,
+                              (int *)info) == CUSOLVER_STATUS_SUCCESS &&
+             cudaDeviceSynchronize() == cudaSuccess,
+         "getrs");
+    subtract_product<R, PARTS><<<(n + 255) / 256, 256>>>((const R *)original, n,
+                                                         (const R *)x, (R *)b, (R *)sums);
+    must(cudaDeviceSynchronize() == cudaSuccess, "residual");
+    const double result = largest<R>(b, (size_t)n * PARTS) /
+                          (largest<R>(sums, n) * largest<R>(x, (size_t)n * PARTS) * n *
+                           (sizeof(R) == 4 ? 0x1p-24 : 0x1p-53));
+    for (void *p : {b, x, sums, info})
+        cudaFree(p);
+    return result;
+}
+
+static double residual(int precision, const void *original, const void *factors,
+                       const void *pivots, int n)
+{
+    return precision == BL_S ? residual_of<float, 1>(BL_S, original, factors, pivots, n)
+           : precision == BL_D
+               ? residual_of<double, 1>(BL_D, original, factors, pivots, n)
+           : precision == BL_C
+               ? residual_of<float, 2>(BL_C, original, factors, pivots, n)
+               : residual_of<double, 2>(BL_Z, original, factors, pivots, n);
+}
+
+static bool bad; /* a residual is too large */
+
+/* Milliseconds; cuSOLVER's are 0 where it was not asked. */
+struct Times {
+    double ours, theirs;
+};
+
+enum Whose { BOTH, OURS, THEIRS };
+
+/* uplo 0: getrf, else potrf. Prints its line where both are asked. */
+static Times measure(int precision, char uplo, int m, int n,
+                     enum bl_arithmetic arithmetic, enum Whose whose = BOTH)
 {
     const int least = m < n ? m : n;
     const size_t bytes = (size_t)m * n * element[precision];
@@ -65,7 +159,7 @@ static void measure(int precision, char uplo, int m, int n, enum bl_arithmetic a
     job.precision = (enum bl_precision)precision;
     job.arithmetic = arithmetic;
     job.uplo = uplo;
-    job.int_size = 4;
+    job.int_size = 8;
     job.m = m;
     job.n = n;
     job.batch = 1;
@@ -74,8 +168,16 @@ static void measure(int precision, char uplo, int m, int n, enum bl_arithmetic a
     job.info = {info, nullptr, 0, 1};
     job.work = memory(engine->workspace(&job));
     const int repeats = n <= 2048 ? 9 : n <= 4096 ? 5 : 3;
-    const double ours = timed(repeats, a, original, bytes,
-                              [&] { must(engine->run(&job, queue) == BL_OK, "engine"); });
+    Times times = {};
+    double error = 0;
+    if (whose != THEIRS) {
+        times.ours = timed(repeats, a, original, bytes,
+                           [&] { must(engine->run(&job, queue) == BL_OK, "engine"); });
+        if (!uplo && m == n) {
+            error = residual(precision, original, a, pivots, n);
+            bad = bad || !(error < 30);
+        }
+    }
 
     const cudaDataType t = type_of[precision];
     const cublasFillMode_t mode =
@@ -89,39 +191,86 @@ static void measure(int precision, char uplo, int m, int n, enum bl_arithmetic a
                                     &on_host);
     void *work = memory(on_device);
     std::vector<char> host_work(on_host + 1);
-    const double theirs = timed(repeats, a, original, bytes, [&] {
-        cusolverStatus_t status =
-            uplo ? cusolverDnXpotrf(cusolver, parameters, mode, n, t, a, n, t, work,
-                                    on_device, host_work.data(), on_host, (int *)info)
-                 : cusolverDnXgetrf(cusolver, parameters, m, n, t, a, m,
-                                    (int64_t *)pivots, t, work, on_device,
-                                    host_work.data(), on_host, (int *)info);
-        must(status == CUSOLVER_STATUS_SUCCESS, "cuSOLVER");
-    });
+    if (whose != OURS)
+        times.theirs = timed(repeats, a, original, bytes, [&] {
+            cusolverStatus_t status =
+                uplo ? cusolverDnXpotrf(cusolver, parameters, mode, n, t, a, n, t, work,
+                                        on_device, host_work.data(), on_host, (int *)info)
+                     : cusolverDnXgetrf(cusolver, parameters, m, n, t, a, m,
+                                        (int64_t *)pivots, t, work, on_device,
+                                        host_work.data(), on_host, (int *)info);
+            must(status == CUSOLVER_STATUS_SUCCESS, "cuSOLVER");
+        });
     const double k = least,
                  multiplications =
                      uplo ? k * k * k / 6
                           : (double)m * n * k - (m + n) * k * k / 2 + k * k * k / 3;
     const double operations = 2 * multiplications * (precision >= BL_C ? 4 : 1);
-    printf("%c%s %6s %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
-           "sdcz"[precision],
-           !uplo         ? "getrf  "
-           : uplo == 'L' ? "potrf_L"
-                         : "potrf_U",
-           size_name(m, n).c_str(), ours, operations / ours / 1e9, theirs, theirs / ours);
-    fflush(stdout);
+    if (whose == BOTH) {
+        printf("%c%s %6s %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x",
+               "sdcz"[precision],
+               !uplo         ? "getrf  "
+               : uplo == 'L' ? "potrf_L"
+                             : "potrf_U",
+               size_name(m, n).c_str(), times.ours, operations / times.ours / 1e9,
+               times.theirs, times.theirs / times.ours);
+        if (!uplo && m == n)
+            printf("   residual %.2g", error);
+        printf("\n");
+        fflush(stdout);
+    }
     void *all[] = {original, a, pivots, info, job.work, work};
     for (void *p : all)
         cudaFree(p);
+    return times;
 }
 
-/* getri where `inverse`, else getrs with n right-hand sides; on factors. */
-static void measure_solve(int precision, bool inverse, int n,
+/* How often faster than cuSOLVER getrf should at least be. */
+static const struct {
+    int n;
+    double reach;
+} line[] = {{512, 2.6}, {1024, 2.6}, {2048, 2.6}, {4096, 2.5}, {8192, 2.3}};
+
+/* Sizes between the line's first and last. */
+static void measure_line(int precision, const std::vector<std::pair<int, int>> &sizes,
+                         enum bl_arithmetic arithmetic)
+{
+    constexpr int POINTS = sizeof line / sizeof *line;
+    double should[POINTS], worst = 0;
+    int where = 0;
+    for (int i = 0; i < POINTS; i++)
+        should[i] =
+            measure(precision, 0, line[i].n, line[i].n, arithmetic, THEIRS).theirs /
+            line[i].reach;
+    for (auto [m, n] : sizes) {
+        int i = 1;
+        while (i + 1 < POINTS && n > line[i].n)
+            i++;
+        if (m != n || n < line[0].n || n > line[POINTS - 1].n)
+            continue;
+        const double part = double(n - line[i - 1].n) / (line[i].n - line[i - 1].n),
+                     goal = should[i - 1] + part * (should[i] - should[i - 1]),
+                     ours = measure(precision, 0, n, n, arithmetic, OURS).ours;
+        printf("%cgetrf   %6d %10.3f ms   line %10.3f ms   %5.2f\n", "sdcz"[precision], n,
+               ours, goal, ours / goal);
+        fflush(stdout);
+        if (ours / goal > worst) {
+            worst = ours / goal;
+            where = n;
+        }
+    }
+    printf("%cgetrf: at most %.2f times the line, at %d\n", "sdcz"[precision], worst,
+           where);
+}
+
+/* getri where `inverse`, else getrs; on factors. */
+static void measure_solve(int precision, bool inverse, int n, int sides,
                           enum bl_arithmetic arithmetic)
 {
-    const size_t bytes = (size_t)n * n * element[precision];
+    const size_t square = (size_t)n * n * element[precision],
+                 bytes = (size_t)n * sides * element[precision];
     const cudaDataType t = type_of[precision];
-    void *original = memory(bytes), *a = memory(bytes), *b = memory(bytes),
+    void *original = memory(square), *a = memory(bytes), *b = memory(bytes),
          *wide = memory(n * sizeof(int64_t)), *info = memory(sizeof(int64_t));
     fill_all(precision, original, (size_t)n * n, 0);
     size_t on_device = 0, on_host = 0;
@@ -141,29 +290,96 @@ static void measure_solve(int precision, bool inverse, int n,
     job.trans = inverse ? 0 : 'N';
     job.int_size = 8;
     job.m = job.n = n;
-    job.nrhs = inverse ? 0 : n;
+    job.nrhs = inverse ? 0 : sides;
     job.batch = 1;
     job.a = {inverse ? a : original, nullptr, n, 0};
     job.b = {inverse ? nullptr : a, nullptr, n, 0};
     job.ipiv = {wide, nullptr, 0, n};
     job.info = {info, nullptr, 0, 1};
     job.work = memory(engine->workspace(&job));
-    fill_all(precision, b, (size_t)n * n, n);
+    fill_all(precision, b, (size_t)n * sides, inverse ? n : 0);
     const double ours = timed(3, a, inverse ? original : b, bytes,
                               [&] { must(engine->run(&job, queue) == BL_OK, "engine"); });
     const double theirs = timed(3, a, b, bytes, [&] {
-        must(cusolverDnXgetrs(cusolver, parameters, CUBLAS_OP_N, n, n, t, original, n,
+        must(cusolverDnXgetrs(cusolver, parameters, CUBLAS_OP_N, n, sides, t, original, n,
                               (int64_t *)wide, t, a, n,
                               (int *)info) == CUSOLVER_STATUS_SUCCESS,
              "cuSOLVER");
     });
     const double operations =
-        (inverse ? 4.0 / 3 : 2) * n * n * n * (precision >= BL_C ? 4 : 1);
-    printf("%c%s %6s %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
-           "sdcz"[precision], inverse ? "getri  " : "getrs  ", size_name(n, n).c_str(),
-           ours, operations / ours / 1e9, theirs, theirs / ours);
+        (inverse ? 4.0 / 3 : 2) * n * n * sides * (precision >= BL_C ? 4 : 1);
+    const std::string name = inverse      ? "getri"
+                             : sides == n ? "getrs"
+                                          : "getrs" + std::to_string(sides);
+    printf("%c%-7s %6s %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
+           "sdcz"[precision], name.c_str(), size_name(n, n).c_str(), ours,
+           operations / ours / 1e9, theirs, theirs / ours);
     fflush(stdout);
     void *all[] = {original, a, b, wide, info, job.work, work};
+    for (void *p : all)
+        cudaFree(p);
+}
+
+/* gesv, or with `uplo` posv, against cuSOLVER's factorisation and solve. */
+static void measure_whole(int precision, const char *name, char uplo, int n, int sides,
+                          enum bl_arithmetic arithmetic)
+{
+    const size_t square = (size_t)n * n * element[precision];
+    const cudaDataType t = type_of[precision];
+    const cublasFillMode_t mode =
+        uplo == 'U' ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
+    void *original = memory(square), *a = memory(square),
+         *b = memory((size_t)n * sides * element[precision]),
+         *pivots = memory(n * sizeof(int64_t)), *info = memory(sizeof(int64_t));
+    fill_all(precision, original, (size_t)n * n, uplo ? n : 0);
+    fill_all(precision, b, (size_t)n * sides, 0);
+    struct bl_job job = {};
+    job.routine = uplo ? BL_POSV : BL_GESV;
+    job.precision = (enum bl_precision)precision;
+    job.arithmetic = arithmetic;
+    job.uplo = uplo;
+    job.int_size = 8;
+    job.m = job.n = n;
+    job.nrhs = sides;
+    job.batch = 1;
+    job.a = {a, nullptr, n, 0};
+    job.b = {b, nullptr, n, 0};
+    job.ipiv = {pivots, nullptr, 0, n};
+    job.info = {info, nullptr, 0, 1};
+    size_t on_device = 0, on_host = 0;
+    if (uplo)
+        cusolverDnXpotrf_bufferSize(cusolver, parameters, mode, n, t, a, n, t, &on_device,
+                                    &on_host);
+    else
+        cusolverDnXgetrf_bufferSize(cusolver, parameters, n, n, t, a, n, t, &on_device,
+                                    &on_host);
+    void *work = memory(on_device);
+    std::vector<char> host_work(on_host + 1);
+    job.work = memory(engine->workspace(&job));
+    const double ours = timed(3, a, original, square,
+                              [&] { must(engine->run(&job, queue) == BL_OK, "engine"); });
+    const double theirs = timed(3, a, original, square, [&] {
+        cusolverStatus_t first =
+            uplo ? cusolverDnXpotrf(cusolver, parameters, mode, n, t, a, n, t, work,
+                                    on_device, host_work.data(), on_host, (int *)info)
+                 : cusolverDnXgetrf(cusolver, parameters, n, n, t, a, n,
+                                    (int64_t *)pivots, t, work, on_device,
+                                    host_work.data(), on_host, (int *)info);
+        cusolverStatus_t second =
+            uplo ? cusolverDnXpotrs(cusolver, parameters, mode, n, sides, t, a, n, t, b,
+                                    n, (int *)info)
+                 : cusolverDnXgetrs(cusolver, parameters, CUBLAS_OP_N, n, sides, t, a, n,
+                                    (int64_t *)pivots, t, b, n, (int *)info);
+        must(first == CUSOLVER_STATUS_SUCCESS && second == CUSOLVER_STATUS_SUCCESS,
+             "cuSOLVER");
+    });
+    const double operations =
+        ((uplo ? 1.0 : 2.0) / 3 * n + 2.0 * sides) * n * n * (precision >= BL_C ? 4 : 1);
+    printf("%c%-8s%6d %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
+           "sdcz"[precision], name, n, ours, operations / ours / 1e9, theirs,
+           theirs / ours);
+    fflush(stdout);
+    void *all[] = {original, a, b, pivots, info, job.work, work};
     for (void *p : all)
         cudaFree(p);
 }
@@ -273,7 +489,12 @@ int main(int argc, char **argv)
     for (const char *p = argc > 4 ? argv[4] : ""; *p;
          p += strcspn(p, ","), p += *p == ',') {
         const char *by = p + strspn(p, "0123456789");
-        sizes.push_back({atoi(p), atoi(*by == 'x' ? by + 1 : p)});
+        int last = 0, step = 0;
+        if (sscanf(by, "-%d:%d", &last, &step) == 2 && step > 0)
+            for (int n = atoi(p); n <= last; n += step)
+                sizes.push_back({n, n});
+        else
+            sizes.push_back({atoi(p), atoi(*by == 'x' ? by + 1 : p)});
     }
     if (sizes.empty())
         for (int n : standard_sizes)
@@ -308,7 +529,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int sides;
-    } factored[] = {{"potrs1", 1}, {"potrs", 1000}, {"potri", 0}};
+    } factored[] = {{"potrs1", 1}, {"potrs16", 16}, {"potrs", 1000}, {"potri", 0}};
     for (const auto &row : factored)
         for (char uplo : {'L', 'U'})
             for (int p = 0; p < BL_PRECISIONS; p++)
@@ -317,13 +538,30 @@ int main(int argc, char **argv)
                         listed(precisions, std::string(1, "sdcz"[p])))
                         measure_factored(p, row.name, uplo, n, row.sides,
                                          fast ? BL_FAST : BL_EXACT);
-    for (const char *name : {"getrs", "getri"})
+    static const struct {
+        const char *name;
+        int sides; /* 0: as many as unknowns */
+        char uplo;
+    } solves[] = {{"getrs", 0, 0},     {"getrs1", 1, 0},   {"getrs16", 16, 0},
+                  {"getri", 0, 0},     {"gesv1", 1, 0},    {"gesv1000", 1000, 0},
+                  {"posv1_L", 1, 'L'}, {"posv1_U", 1, 'U'}};
+    for (const auto &row : solves)
         for (int p = 0; p < BL_PRECISIONS; p++)
-            for (auto [m, n] : sizes)
-                if (listed(routines, name) && m == n &&
-                    listed(precisions, std::string(1, "sdcz"[p])) &&
-                    (fast || strcmp(name, "getri")))
-                    measure_solve(p, !strcmp(name, "getri"), n,
+            for (auto [m, n] : sizes) {
+                const bool inverse = !strcmp(row.name, "getri");
+                if (!listed(routines, row.name) || m != n ||
+                    !listed(precisions, std::string(1, "sdcz"[p])) || (inverse && !fast))
+                    continue;
+                if (strstr(row.name, "sv"))
+                    measure_whole(p, row.name, row.uplo, n, row.sides,
                                   fast ? BL_FAST : BL_EXACT);
-    return 0;
+                else
+                    measure_solve(p, inverse, n, row.sides ? row.sides : n,
+                                  fast ? BL_FAST : BL_EXACT);
+            }
+    for (int p = 0; p < BL_PRECISIONS; p++)
+        if (*routines && listed(routines, "line") &&
+            listed(precisions, std::string(1, "sdcz"[p])))
+            measure_line(p, sizes, fast ? BL_FAST : BL_EXACT);
+    return bad;
 }

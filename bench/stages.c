@@ -288,7 +288,7 @@ static double one_call(const struct bl_job *job, struct bl_traffic *traffic)
     struct bl_guard guard;
     memset(spent, 0, sizeof spent);
     memset(longest, 0, sizeof longest);
-    *traffic = (struct bl_traffic){0, 0};
+    *traffic = (struct bl_traffic){0};
     bl_guard_enter(&guard);
     uint64_t begin = last = bl_now();
     must(bl_pipeline(&timed, job, &done, traffic), "the pipeline");

@@ -6,9 +6,9 @@
  *
  * Times getrf, gesv with one right-hand side and geinv of order 20, 24, 28 and 32 in all
  * precisions, device memory, with every step's code unrolled (0), with 2, 4 and 8 steps a
- * loop, and with several rows a lane on 8 or 16 lanes a matrix. Prints registers, local
- * memory, nanoseconds a matrix (median of 3) and times over the floor, every matrix read
- * once and written once at the measured speed of a copy.
+ * loop, with several rows a lane on 8 or 16 lanes a matrix, and so four columns at a
+ * time. Prints registers, local memory, nanoseconds a matrix (median of 3) and times over
+ * the floor, every matrix read once and written once at the measured speed of a copy.
  */
 #include <algorithm>
 #include <cstdint>
@@ -124,6 +124,24 @@ static void time_rows(char letter)
                    "lanes", L, BLOCKS, 32 / L);
 }
 
+/* Four columns at a time; as many blocks as have been found to compile without spilling,
+ * or as shared memory has room for. */
+template <class T, int N>
+static void time_sheet(char letter)
+{
+    constexpr int L = N == 32 || sizeof(T) == 16 ? 16 : 8;
+    constexpr int BYTES = 32 / L * N * (N + 4) * int(sizeof(T)) + 1500;
+    constexpr int ROOM = 232448 / BYTES, BLOCKS = ROOM < 18 ? ROOM : 18;
+    time_kernel<T>(letter, "getrf",
+                   (const void *)tiny_sheet_factor<T, N, L, BLOCKS, true>, N, "sheet ", L,
+                   BLOCKS, 32 / L);
+    time_kernel<T>(letter, "getrf",
+                   (const void *)tiny_sheet_factor<T, N, L, BLOCKS, false>, N, "column",
+                   L, BLOCKS, 32 / L);
+    time_kernel<T>(letter, "gesv", (const void *)tiny_sheet_gesv<T, N, L, BLOCKS, true>,
+                   N, "sheet ", L, BLOCKS, 32 / L);
+}
+
 template <class T, int N>
 static void time_order(char letter)
 {
@@ -131,6 +149,7 @@ static void time_order(char letter)
     time_window<T, N, 2>(letter);
     time_window<T, N, 4>(letter);
     time_window<T, N, 8>(letter);
+    time_sheet<T, N>(letter);
     if constexpr (sizeof(T) < 16) /* z: more than there are registers */
         time_rows<T, N>(letter);
 }

@@ -14,10 +14,28 @@
 
 #include "launcher.h"
 
-const char *const routine_names[BL_LAPACK_IDS] = {
+static const char *const routine_names[BL_IDS] = {
 #define R_SDCZ(name, NAME, nargs, args) "s" #name, "d" #name, "c" #name, "z" #name,
+#define B_SDCZ(name, NAME, OPERATION, nargs, args) R_SDCZ(name, NAME, nargs, args)
 #include "routines.def"
 };
+
+/* What stands before and after such a name, for LAPACK's rows and for batched ones. */
+static const char *const spellings[2][BL_SPELLINGS][2] = {
+    {{"", "_"}, {"", "_64_"}, {"scipy_", "_"}, {"scipy_", "_64_"}},
+    {{"", ""}, {"", "_"}, {"", "_64"}, {"", "_64_"}}};
+
+static const char *const *spelling_of(int i)
+{
+    return spellings[i / BL_SPELLINGS >= BL_LAPACK_IDS][i % BL_SPELLINGS];
+}
+
+void name_of(char out[BL_SYMBOL_MAX], int i)
+{
+    const char *const *around = spelling_of(i);
+    snprintf(out, BL_SYMBOL_MAX, "%s%s%s", around[0], routine_names[i / BL_SPELLINGS],
+             around[1]);
+}
 
 const void *span(const struct object *o, uint64_t offset, uint64_t length)
 {
@@ -54,15 +72,14 @@ static const char *symbol(const struct object *o, const Elf64_Shdr *table, uint6
 
 static int name_index(const char *name)
 {
-    int spelling = strncmp(name, "scipy_", 6) == 0 ? 2 : 0;
-    name += spelling ? 6 : 0;
-    for (size_t r = 0; r < BL_LAPACK_IDS; r++) {
-        size_t n = strlen(routine_names[r]);
-        if (strncmp(name, routine_names[r], n) != 0)
-            continue;
-        bool wide = strcmp(name + n, "_64_") == 0;
-        if (wide || strcmp(name + n, "_") == 0)
-            return (int)r * BL_SPELLINGS + spelling + wide;
+    for (int i = 0; i < NAMES; i++) {
+        const char *const *around = spelling_of(i),
+                          *base = routine_names[i / BL_SPELLINGS];
+        size_t before = strlen(around[0]), n = strlen(base);
+        if (strncmp(name, around[0], before) == 0 &&
+            strncmp(name + before, base, n) == 0 &&
+            strcmp(name + before + n, around[1]) == 0)
+            return i;
     }
     return -1;
 }
@@ -73,6 +90,9 @@ static void note_symbol(struct object *o, const char *name, const Elf64_Sym *s)
     bool defined = s->st_shndx != SHN_UNDEF;
     if (!defined && (!strcmp(name, "dlopen") || !strcmp(name, "dlmopen")))
         o->dlopens = true;
+    if (!defined && (!strncmp(name, "exec", 4) || !strncmp(name, "posix_spawn", 11) ||
+                     !strcmp(name, "system") || !strcmp(name, "popen")))
+        o->starts = true;
     if (i >= 0 && !defined)
         o->use[i] |= IMPORTS;
     if (i >= 0 && defined && ELF64_ST_BIND(s->st_info) != STB_LOCAL &&

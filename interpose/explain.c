@@ -127,8 +127,9 @@ static bool print_names(const struct object *o, const char *head, int use,
     for (int i = 0; i < NAMES; i++) {
         if ((o->use[i] & use) != use || (owner && owner[i] != wanted))
             continue;
-        printf("%s%s %s%s%s", any ? "" : o->path, any ? "" : head, i & 2 ? "scipy_" : "",
-               routine_names[i / BL_SPELLINGS], i & 1 ? "_64_" : "_");
+        char name[BL_SYMBOL_MAX];
+        name_of(name, i);
+        printf("%s%s %s", any ? "" : o->path, any ? "" : head, name);
         any = true;
     }
     printf("%s", any ? "\n" : "");
@@ -194,7 +195,11 @@ static int judge(bool script)
     }
     if (privileged(loaded.all[0].path))
         return no("setuid, setgid or capabilities: the loader ignores the preload", "");
-    if (!direct && !inside && !plugins && !script)
+    const bool starts = script || loaded.all[0].starts;
+    if (starts && !script)
+        printf("%s starts other programs: --explain takes those as well\n",
+               loaded.all[0].path);
+    if (!direct && !inside && !plugins && !starts)
         return own        ? no("the program's own definitions", "")
                : symbolic ? no("-Bsymbolic", "")
                           : no("none of the routines is imported", "");
@@ -203,8 +208,8 @@ static int judge(bool script)
            : inside  ? "only calls inside libraries"
            : plugins ? "only through plug-ins"
                      : "only",
-           script && !direct && (inside || plugins) ? " and" : "",
-           script && !direct ? " through programs that it starts" : "");
+           starts && !direct && (inside || plugins) ? " and" : "",
+           starts && !direct ? " through programs that it starts" : "");
     return 0;
 }
 

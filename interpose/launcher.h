@@ -27,10 +27,10 @@ int explain(const char *name);
 
 /* ---- elf_object.c ---- */
 
-/* Names such as dgetrf: each is exported in the four spellings of enum bl_spelling, name
- * i being routine_names[i / BL_SPELLINGS] in spelling i % BL_SPELLINGS. */
-extern const char *const routine_names[BL_LAPACK_IDS];
-enum { NAMES = BL_LAPACK_IDS * BL_SPELLINGS };
+/* Every name that the library exports for a routine: the table's rows in four precisions
+ * and, as in entries.c, four spellings. */
+enum { NAMES = BL_IDS * BL_SPELLINGS };
+void name_of(char out[BL_SYMBOL_MAX], int i);
 
 /* How an object uses a name. CALLS_OWN: it exports the name and its own relocations name
  * it, so that its own calls go through the loader although nothing is undefined. */
@@ -43,6 +43,7 @@ struct object {
     Elf64_Ehdr header;
     const char *interpreter; /* PT_INTERP */
     bool symbolic, pie, dlopens;
+    bool starts; /* other programs */
     unsigned char use[NAMES];
 };
 

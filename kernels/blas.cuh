@@ -329,10 +329,11 @@ struct Triangle {
 };
 
 /* B := op(A)^-1 B for A of order nb <= NB. A warp owns a column of B, its lane l the rows
- * l, l + LANES, ...; `reverse` solves from the last row up. */
+ * l, l + LANES, ...; `reverse` solves from the last row up. There are `rest` more rows
+ * above it, else below, to be updated afterwards. */
 template <class T>
 BL_CALL void solve_left_block(const Team &team, const Triangle<T> &t, bool reverse,
-                              int nb, T *b, int64_t ldb, int64_t n)
+                              int nb, T *b, int64_t ldb, int64_t n, int64_t rest)
 {
     constexpr int ROWS = NB / LANES;
     const bool skip = t.skip && t.op == 'N';
@@ -354,6 +355,11 @@ BL_CALL void solve_left_block(const Team &team, const Triangle<T> &t, bool rever
                     continue;
                 if (!t.unit)
                     xk = div(xk, t.at(row, row));
+                /* xTRSM asks before it divides, an update of the rows outside after. */
+                for (int64_t i = lane; skip && is_zero(xk) && i < rest; i += LANES) {
+                    T *outside = column + (reverse ? -1 - i : nb + i);
+                    *outside = sub(*outside, mul(xk, t.at(outside - column, row)));
+                }
                 if (lane == from)
                     x[owner] = xk;
                 BL_UNROLL
@@ -437,7 +443,7 @@ BL_CALL void solve_left(Team &team, const Triangle<T> &t, int64_t m, T *b, int64
         int64_t row = forward ? done : m - done - nb, rest = m - done - nb;
         if (done > 0)
             team.sync();
-        solve_left_block(team, t.from(row), !forward, nb, b + row, ldb, n);
+        solve_left_block(team, t.from(row), !forward, nb, b + row, ldb, n, rest);
         if (rest == 0)
             break;
         team.sync();

@@ -317,6 +317,22 @@ enum bl_status copy_out_columns(void *queue, void *h, const void *d, size_t pitc
                                (cudaStream_t)queue));
 }
 
+enum bl_status follow(void *queue, void *other)
+{
+    Visit visit;
+    if (!visit)
+        return BL_LOST;
+    cudaEvent_t there;
+    cudaError_t error = cudaEventCreateWithFlags(&there, cudaEventDisableTiming);
+    if (error != cudaSuccess)
+        return settle(error);
+    error = cudaEventRecord(there, (cudaStream_t)other);
+    if (error == cudaSuccess)
+        error = cudaStreamWaitEvent((cudaStream_t)queue, there, 0);
+    (void)cudaEventDestroy(there); /* when it has come */
+    return settle(error);
+}
+
 enum bl_status wait_for(void *queue)
 {
     BL_VISIT(cudaStreamSynchronize((cudaStream_t)queue));
@@ -459,15 +475,18 @@ int bucket(const struct bl_job *, int64_t m, int64_t n)
     const int64_t order = m > n ? m : n;
     if (order <= 32)
         return tiny_class(order);
-    int b = 8;
-    while (b < BL_BUCKETS - 1 && (int64_t(64) << (b - 8)) < order)
-        b++;
-    return b;
+    return tiny_class(32) + 1 + shape_class(m, n);
 }
 
 size_t workspace(const struct bl_job *job)
 {
     return family_of(job)->workspace(job, device.card);
+}
+
+int64_t part(const struct bl_job *job, int64_t from)
+{
+    const Family *family = family_of(job);
+    return family->part ? family->part(job, device.card, from) : job->n;
 }
 
 enum bl_status run(const struct bl_job *job, void *queue)
@@ -509,7 +528,9 @@ extern "C" __attribute__((visibility("default"))) const struct bl_engine bl_engi
     bl::release,
     bl::put,
     bl::bucket,
+    bl::part,
     bl::run,
+    bl::follow,
     bl::wait_for,
     bl::memory_kind,
 };

@@ -1,7 +1,7 @@
 /* Families of kernels: what engine.cu chooses from.
  *
- * Each is a table entry of three functions, defined in the family's own .cu file. All
- * three depend on the job and the card alone, so that they agree with each other and a
+ * Each is a table entry of functions, defined in the family's own .cu file. All of
+ * them depend on the job and the card alone, so that they agree with each other and a
  * call gives the same bits each time.
  */
 #ifndef BL_FAMILY_H
@@ -27,6 +27,8 @@ struct Family {
     size_t (*workspace)(const struct bl_job *, const Card &);
     /* Enqueue the whole job. INFO is written for every problem. */
     cudaError_t (*launch)(const struct bl_job *, const Card &, cudaStream_t);
+    /* As the engine's; NULL: all of A at once. */
+    int64_t (*part)(const struct bl_job *, const Card &, int64_t from) = nullptr;
 };
 
 extern const Family tiny;               /* m, n <= 32, no Cholesky */
@@ -44,6 +46,19 @@ const void *any_kernel();
 
 /* The size class of max(m, n) = n <= 32: what tiny jobs may share a run. */
 int tiny_class(int64_t n);
+
+/* The same of larger jobs: up to the same power of two, from 0 to 23. Wide matrices of no
+ * more rows than netlib's block has are apart: netlib factors one by halves, right-hand
+ * columns and all, not by blocks as mid_blocked.cuh, which only shows where there is a
+ * NaN or Inf. */
+inline int shape_class(int64_t m, int64_t n)
+{
+    const int64_t order = m > n ? m : n, block = 64;
+    int c = 0;
+    while (c < 11 && (block << c) < order)
+        c++;
+    return 2 * c + (m > block || n <= block);
+}
 
 } // namespace bl
 #endif

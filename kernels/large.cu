@@ -38,7 +38,7 @@ const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
 
 /* How a job's work space is laid out; all matrices of a batch use the same in turn. */
 struct Layout {
-    size_t state, panel, sums, reversed, blocks, inverse, maps, blas, beside, all;
+    size_t state, panel, sums, reversed, blocks, inverse, maps, few, blas, beside, all;
 };
 
 bool has_lu(const struct bl_job *job)
@@ -99,14 +99,33 @@ bool is_deep(const struct bl_job *job)
     return is_fast(job) && sides_of(job) >= MANY_SIDES;
 }
 
+/* Right-hand sides up to which one kernel solves for all of them. */
+constexpr int64_t FEW_SIDES = 16;
+
+bool is_few(const struct bl_job *job, const Card &card)
+{
+    static const size_t needed[BL_PRECISIONS] = {
+        large_few_memory<float>(), large_few_memory<double>(),
+        large_few_memory<Complex<float>>(), large_few_memory<Complex<double>>()};
+    return has_solve(job) && !is_inverse(job) && job->nrhs <= FEW_SIDES &&
+           needed[job->precision] <= card.shared_bytes;
+}
+
 bool is_turned(const struct bl_job *job)
 {
     return job->routine == BL_GETRS && job->trans != 'N';
 }
 
+/* Panels of a long matrix take longer than what could be done beside them: they get the
+ * whole card, where that is ahead of a cluster. */
+bool is_long(const struct bl_job *job, const Card &card)
+{
+    return job->m >= 4 * job->n && large_panel_on_card(job->precision, job->m, card);
+}
+
 /* An outer block is as wide as the update needs; cuBLAS is at its best only where the
  * inner dimension is several hundred. */
-int64_t outer_block(const struct bl_job *job)
+int64_t outer_block(const struct bl_job *job, const Card &card)
 {
     const int64_t order = least(job->m, job->n);
     const int64_t step =
@@ -115,14 +134,47 @@ int64_t outer_block(const struct bl_job *job)
         return step;
     if (has_cholesky(job))
         return order > 6144 ? 512 : 256;
-    return order > 12288 ? 512 : order > 6144 ? 256 : step;
+    if (order > 12288)
+        return 512;
+    if (order > 6144 || is_long(job, card))
+        return 256;
+    return job->precision == BL_Z && order > 2048 ? 2 * step : step;
 }
 
-/* Whether the interchanges left of a block are put off to the end. */
+bool fits_on_chip(const struct bl_job *job, const Card &card)
+{
+    return size_t(job->m) * element[job->precision] <= card.shared_bytes;
+}
+
+/* The orders from which a matrix may come in parts, measured by bench/pipeline: LU of
+ * 4096 is slower so by 5 %, of 8192 faster by 8 %. Cholesky's for 'U' would need the rows
+ * of a part first. */
+constexpr int64_t LU_PARTS_FROM = 6144, CHOLESKY_PARTS_FROM = 3072;
+
+bool has_parts(const struct bl_job *job, const Card &card)
+{
+    if (job->batch != 1)
+        return false;
+    if (has_lu(job))
+        return least(job->m, job->n) >= LU_PARTS_FROM && fits_on_chip(job, card);
+    return has_cholesky(job) && job->uplo == 'L' && job->n >= CHOLESKY_PARTS_FROM;
+}
+
+/* Whether the interchanges left of a block are put off to the end. With columns that come
+ * later they must be: these take a block's interchanges and products before the next
+ * block's interchanges. */
 bool puts_off(const struct bl_job *job, const Card &card)
 {
-    return has_lu(job) && least(job->m, job->n) > 6144 &&
-           size_t(job->m) * element[job->precision] <= card.shared_bytes;
+    return has_lu(job) && fits_on_chip(job, card) &&
+           (least(job->m, job->n) > 6144 || job->to > 0);
+}
+
+/* Whether all of a few right-hand sides' interchanges are done at once. */
+bool has_forth(const struct bl_job *job, const Card &card)
+{
+    return is_few(job, card) && !is_turned(job) &&
+           (job->routine == BL_GETRS || job->routine == BL_GESV) &&
+           size_t(job->n) * element[job->precision] <= card.shared_bytes;
 }
 
 /* The blocks in which an inverse's columns, or the rows of a transposed solution, take
@@ -135,6 +187,18 @@ struct State {
     int odd;
     unsigned arrived;
 };
+
+/* Of a triangle's solution, as far as it is known, and of the counter behind it: see
+ * large_few.h. */
+size_t shown_bytes(const struct bl_job *job)
+{
+    return size_t(job->n) * size_t(large_few_sides(job->nrhs)) * element[job->precision];
+}
+
+size_t few_bytes(const struct bl_job *job)
+{
+    return aligned(shown_bytes(job) + sizeof(unsigned));
+}
 
 Layout layout_of(const struct bl_job *job, const Card &card)
 {
@@ -157,12 +221,15 @@ Layout layout_of(const struct bl_job *job, const Card &card)
         at.maps += aligned(job->n * job->n * element[job->precision]);
     if (job->routine == BL_POTRI)
         at.maps += aligned((3 * job->n + 128) * 128 * element[job->precision]);
-    at.blas = at.maps;
-    if (puts_off(job, card))
-        at.blas +=
-            aligned(large_maps_bytes(job->m, least(job->m, job->n), outer_block(job)));
-    if (is_inverse(job) || is_turned(job))
-        at.blas += aligned(large_maps_bytes(job->n, job->n, MAPS_WIDTH));
+    at.few = at.maps;
+    if (has_lu(job) && (puts_off(job, card) || has_parts(job, card)))
+        at.few += aligned(
+            large_maps_bytes(job->m, least(job->m, job->n), outer_block(job, card)));
+    if (is_inverse(job) || is_turned(job) || has_forth(job, card))
+        at.few += aligned(large_maps_bytes(job->n, job->n, MAPS_WIDTH));
+    at.blas = at.few;
+    if (is_few(job, card)) /* of two triangles */
+        at.blas += 2 * few_bytes(job);
     at.beside = at.blas + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
     at.all = at.beside + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
     return at;
@@ -198,11 +265,13 @@ struct Matrix {
     int64_t ldb, sides;
     T *reversed, *blocks, *inverse;
     int *maps;
+    char *few; /* of the next triangle with few right-hand sides; NULL: there are more */
     void *blas_work, *beside_work; /* on the job's stream, and beside it */
     cudaError_t error;
     bool chains = false;  /* launches may be chained, see large_launch.h */
     bool follows = false; /* the last thing in the stream is such a launch */
     bool brief = false;   /* updates make room for what runs beside them */
+    bool alone = false;   /* nothing runs beside the panels */
 
     T *at(int64_t i, int64_t j) const
     {
@@ -292,7 +361,7 @@ void factor_panel(Matrix<T> &x, int64_t j, int w)
 {
     x.then(large_panel_launch({x.job->precision, x.m - j, w, x.at(j, j), x.lda, j,
                                x.pivots(j), x.job->int_size, &x.state->info,
-                               &x.state->odd, x.panel_work, x.link()},
+                               &x.state->odd, x.panel_work, x.alone, x.link()},
                               x.card, x.stream));
 }
 
@@ -309,6 +378,17 @@ LargeStep<T> step_of(const Matrix<T> &x, int64_t j, int64_t w)
 struct Range {
     int64_t from, to;
 };
+
+/* The columns of A that are new in this run. */
+Range part_of(const struct bl_job *job)
+{
+    return {job->from, job->to ? job->to : job->n};
+}
+
+bool is_last(const struct bl_job *job)
+{
+    return part_of(job).to == job->n;
+}
 
 /* The block of columns from j to `next` has been factored: interchanges in the columns
  * `left` of it and `right` of it; of the latter also the rows of U and the update of all
@@ -349,7 +429,7 @@ template <class T>
 void factor_block(Matrix<T> &x, int64_t j, int64_t end)
 {
     for (int64_t i = j, w; i < end; i += w) {
-        w = least(large_panel_width(x.job->precision, x.m - i, x.card), end - i);
+        w = least(large_panel_width(x.job->precision, x.m - i, x.alone, x.card), end - i);
         factor_panel(x, i, int(w));
         apply_block(x, i, i + w, {j, i}, {i + w, end});
     }
@@ -407,19 +487,28 @@ bool waits_for_panels(const Matrix<T> &x, int64_t w, int64_t next, int64_t end)
            double(end - next) / COLUMN_RATE;
 }
 
-/* The next outer block takes its products first and is then factored beside the update of
- * all others. */
+/* A part of A takes the blocks of the columns before it, as far as they do not have them
+ * yet. Then the next outer block takes its products first and is then factored beside the
+ * update of all others. */
 template <class T>
 void factor_lu(Matrix<T> &x)
 {
-    const int64_t order = least(x.m, x.n), outer = outer_block(x.job);
+    const Range part = part_of(x.job);
+    x.n = part.to;
+    const int64_t order = least(x.m, x.n), outer = outer_block(x.job, x.card),
+                  first = least(part.from, order);
     const bool off = puts_off(x.job, x.card);
     x.chains = x.card.capability >= 90;
-    factor_outer(x, 0, least(outer, order));
-    for (int64_t j = 0, next, end; j < order; j = next) {
+    for (int64_t j = 0, next; j < first; j = next) {
+        next = least(j + outer, first);
+        apply_block(x, j, next, {0, 0}, part);
+    }
+    factor_outer(x, first, least(first + outer, order));
+    for (int64_t j = first, next, end; j < order; j = next) {
         next = least(j + outer, order);
         end = least(next + outer, order);
-        LargeSide *side = next < end && end < x.n ? LargeSide::borrow(x.stream) : nullptr;
+        const bool worth = next < end && end < x.n && !x.alone;
+        LargeSide *side = worth ? LargeSide::borrow(x.stream) : nullptr;
         x.chains = x.card.capability >= 90;
         if (next < end)
             apply_block(x, j, next, {0, 0}, {next, end});
@@ -446,7 +535,7 @@ void factor_lu(Matrix<T> &x)
         }
     }
     x.chains = false;
-    if (off)
+    if (off && is_last(x.job))
         x.then(large_left({x.m, order, outer, x.ipiv, x.job->int_size, x.maps}, x.a,
                           x.lda, x.stream));
 }
@@ -517,19 +606,25 @@ bool waits_for_blocks(const Matrix<T> &x, int64_t w, int64_t end)
 template <class T>
 void factor_cholesky(Matrix<T> &x)
 {
-    const int64_t outer = is_fast(x.job) ? outer_block(x.job) : x.n;
+    const Range part = part_of(x.job);
+    const int64_t outer =
+        is_fast(x.job) ? outer_block(x.job, x.card) : part.to - part.from;
     if (has_sums(x.job))
         x.then(cudaMemsetAsync(x.sums, 0, x.n * x.n * sizeof(T), x.stream));
     x.chains = x.card.capability >= 90;
-    factor_triangle(x, 0, least(outer, x.n));
-    for (int64_t j = 0, next = outer, end; next < x.n; j = next, next = end) {
-        end = least(next + outer, x.n);
+    if (part.from > 0)
+        update_triangle(x, 0, part.from, part.from, part.to);
+    factor_triangle(x, part.from, least(part.from + outer, part.to));
+    for (int64_t j = part.from, next = j + outer, end; next < part.to;
+         j = next, next = end) {
+        end = least(next + outer, part.to);
         update_triangle(x, j, outer, next, end);
         factor_beside(
-            x, end < x.n, [&](Matrix<T> &other) { factor_triangle(other, next, end); },
+            x, end < part.to,
+            [&](Matrix<T> &other) { factor_triangle(other, next, end); },
             [&](Matrix<T> &rest) {
                 rest.brief = waits_for_blocks(x, outer, end);
-                update_triangle(rest, j, outer, end, x.n);
+                update_triangle(rest, j, outer, end, part.to);
                 rest.brief = false;
             });
     }
@@ -588,6 +683,29 @@ void solve_by_inverse(Matrix<T> &x, int64_t j, int64_t w, int64_t sides)
     x.then(large_copy(int(w), sides, x.reversed, x.b + j, x.ldb, x.unless(), x.stream));
 }
 
+/* B := op(A)^-1 B, all in one kernel. */
+template <class T>
+void solve_few(Matrix<T> &x, bool upwards, Placing placing, bool unit)
+{
+    const int64_t corner = upwards ? x.n - 1 : 0, sign = upwards ? -1 : 1;
+    const bool turned = placing == TURNED;
+    const LargeFew<T> s = {x.n,
+                           x.at(corner, corner),
+                           sign * (turned ? x.lda : 1),
+                           sign * (turned ? 1 : x.lda),
+                           turned,
+                           unit,
+                           x.b + corner,
+                           sign,
+                           x.ldb,
+                           int(x.sides),
+                           (T *)x.few,
+                           (unsigned *)(x.few + shown_bytes(x.job)),
+                           x.unless()};
+    x.then(large_few(s, is_fast(x.job), x.stream));
+    x.few += few_bytes(x.job);
+}
+
 /* B := op(A)^-1 B for a triangle, `unit`: with ones on its diagonal. `growing`: B is the
  * identity and the triangle a lower one, so that the solution is lower triangular. */
 template <class T>
@@ -595,6 +713,10 @@ void solve_with_triangle(Matrix<T> &x, bool upper, Placing placing, bool unit,
                          bool growing = false)
 {
     const bool upwards = upper == (placing == PLAIN);
+    if (x.few) {
+        solve_few(x, upwards, placing, unit);
+        return;
+    }
     const int64_t block = LARGE_BLOCK<T>, outer = is_deep(x.job) ? 512 : block,
                   count = (x.n + outer - 1) / outer;
     const bool inverts = is_deep(x.job) && placing == PLAIN;
@@ -627,6 +749,8 @@ template <class T>
 void solve(Matrix<T> &x)
 {
     const bool upper = x.job->uplo == 'U';
+    if (x.few)
+        x.then(cudaMemsetAsync(x.few, 0xff, 2 * few_bytes(x.job), x.stream));
     const LargeMaps maps = {x.n, x.n, MAPS_WIDTH, x.ipiv, x.job->int_size, x.maps};
     if (is_inverse(x.job)) {
         x.then(large_begin_inverse(x.a, x.n, x.lda, x.b, &x.state->info, x.stream));
@@ -638,7 +762,10 @@ void solve(Matrix<T> &x)
         solve_with_triangle(x, false, TURNED, true);
         x.then(large_back(maps, x.b, x.ldb, x.sides, x.stream));
     } else if (x.job->routine == BL_GETRS || x.job->routine == BL_GESV) {
-        interchange_sides(x);
+        if (has_forth(x.job, x.card))
+            x.then(large_forth(maps, x.b, x.ldb, x.sides, x.unless(), x.stream));
+        else
+            interchange_sides(x);
         solve_with_triangle(x, false, PLAIN, true);
         solve_with_triangle(x, true, PLAIN, false);
     } else {
@@ -712,15 +839,21 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
                        (T *)(work + at.blocks),
                        (T *)(work + at.inverse),
                        (int *)(work + at.maps),
+                       is_few(job, card) ? work + at.few : nullptr,
                        work + at.blas,
                        work + at.beside,
                        cudaSuccess};
         char *info = (char *)job->info.p + i * job->info.stride * job->int_size;
-        x.then(cudaMemsetAsync(x.state, 0, sizeof(State), stream));
+        if (job->from == 0)
+            x.then(cudaMemsetAsync(x.state, 0, sizeof(State), stream));
+        x.alone = has_lu(job) && is_long(job, card);
         if (has_lu(job))
             factor_lu(x);
         if (has_cholesky(job))
             factor_cholesky(x);
+        error = x.error;
+        if (!is_last(job))
+            continue;
         if (has_solve(job))
             solve(x);
         if (job->routine == BL_POTRI)
@@ -778,6 +911,24 @@ bool takes(const struct bl_job *job, const Card &card)
     }
 }
 
+/* Three parts: the first is short, so that work begins early, and its panels take about
+ * as long as the second one's copy; every part more would apply all blocks once more.
+ * They end where blocks end. */
+int64_t part(const struct bl_job *job, const Card &card, int64_t from)
+{
+    const int64_t n = job->n, block = has_cholesky(job) && !is_fast(job)
+                                          ? CHOLESKY_BLOCK
+                                          : outer_block(job, card);
+    if (!has_parts(job, card))
+        return n;
+    for (const int64_t eighths : {2, 5}) {
+        const int64_t to = n * eighths / 8 / block * block;
+        if (to > from)
+            return to;
+    }
+    return n;
+}
+
 size_t workspace(const struct bl_job *job, const Card &card)
 {
     return layout_of(job, card).all;
@@ -799,6 +950,6 @@ cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stre
 
 } // namespace
 
-const Family large = {takes, workspace, launch};
+const Family large = {takes, workspace, launch, part};
 
 } // namespace bl

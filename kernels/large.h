@@ -10,6 +10,7 @@
 
 #include "family.h"
 #include "large_diagonal.h"
+#include "large_few.h"
 #include "scalar.cuh"
 
 namespace bl
@@ -93,6 +94,11 @@ template <class T>
 cudaError_t large_back(const LargeMaps &x, T *b, int64_t ldb, int64_t nrhs,
                        cudaStream_t stream);
 
+/* B := P B. A column must fit on chip. Nothing is done where *unless is not 0. */
+template <class T>
+cudaError_t large_forth(const LargeMaps &x, T *b, int64_t ldb, int64_t nrhs,
+                        const int64_t *unless, cudaStream_t stream);
+
 /* Y := I, n x n without gaps; INFO of a zero on the diagonal of A. Then, after the solves
  * and where that is 0, A := Y P. */
 template <class T>
@@ -140,7 +146,13 @@ template <class T>
 cudaError_t large_copy(int w, int64_t n, const T *from, T *b, int64_t ldb,
                        const int64_t *unless, cudaStream_t stream);
 
+/* A solve with the whole triangle, s.groups set here. */
+template <class T>
+cudaError_t large_few(LargeFew<T> s, bool fused, cudaStream_t stream);
+
 /* Of shared memory, which not every card has. */
+template <class T>
+size_t large_few_memory();
 template <class T>
 size_t large_diagonal_memory();
 

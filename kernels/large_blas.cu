@@ -132,9 +132,6 @@ bool large_blas_update(const LargeUpdate<T> &u, void *work, cudaStream_t stream)
 
 #define BL_INSTANCE(T)                                                                   \
     template bool large_blas_update(const LargeUpdate<T> &, void *, cudaStream_t);
-BL_INSTANCE(float)
-BL_INSTANCE(double)
-BL_INSTANCE(Complex<float>)
-BL_INSTANCE(Complex<double>)
+BL_FOR_EACH_TYPE(BL_INSTANCE)
 
 } // namespace bl

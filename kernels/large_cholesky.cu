@@ -3,6 +3,7 @@
  * Called by large.cu through large.h.
  */
 #include "large_cholesky.cuh"
+#include "large.h"
 #include "large_fetch.cuh"
 #include "large_launch.h"
 
@@ -94,9 +95,6 @@ cudaError_t large_diagonal(const LargeDiagonal<T> &d, const Card &card,
     template size_t large_diagonal_memory<T>();                                          \
     template cudaError_t large_diagonal(const LargeDiagonal<T> &, const Card &,          \
                                         cudaStream_t);
-BL_INSTANCE(float)
-BL_INSTANCE(double)
-BL_INSTANCE(Complex<float>)
-BL_INSTANCE(Complex<double>)
+BL_FOR_EACH_TYPE(BL_INSTANCE)
 
 } // namespace bl

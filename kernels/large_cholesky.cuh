@@ -36,31 +36,11 @@ BL_HD T *element(bool upper, T *a, int64_t lda, int64_t i, int64_t k)
     return upper ? a + k + i * lda : a + i + k * lda;
 }
 
-/* Zero, or in the range of quick_quotient(). On the device by the exponent: comparisons
- * of numbers would take the arithmetic's time. */
-BL_HD bool is_plain(float x)
-{
-    const float size = fabsf(x);
-    return (x == 0) | ((size >= Quick<float>::LEAST) & (size <= Quick<float>::MOST));
-}
-
-BL_HD bool is_plain(double x)
-{
-#ifdef __CUDA_ARCH__
-    const unsigned high = unsigned(__double2hiint(x)) & 0x7fffffffu;
-    return (high - ((1023u - 400u) << 20) < (800u << 20)) |
-           ((high | unsigned(__double2loint(x))) == 0);
-#else
-    const double size = fabs(x);
-    return (x == 0) | ((size >= Quick<double>::LEAST) & (size <= Quick<double>::MOST));
-#endif
-}
-
-/* x over a positive number, given its reciprocal correctly rounded: quick_quotient() with
- * the sign of a zero put right by its bit alone. */
+/* x over a positive number, given its reciprocal correctly rounded:
+ * quick_signed_quotient() with the sign of a zero put right by its bit alone. */
 BL_HD float quick_over(float x, float length, float inverse)
 {
-    return quick_quotient(x, length, inverse);
+    return quick_signed_quotient(x, length, inverse);
 }
 
 BL_HD double quick_over(double x, double length, double inverse)
@@ -72,7 +52,7 @@ BL_HD double quick_over(double x, double length, double inverse)
               high = (__double2hiint(q) & ~sign) | (__double2hiint(x) & sign);
     return __hiloint2double(high, __double2loint(q));
 #else
-    return quick_quotient(x, length, inverse);
+    return quick_signed_quotient(x, length, inverse);
 #endif
 }
 
@@ -646,12 +626,15 @@ struct CholeskyPanel {
         for (int q = 0; q < LEAVES - 2; q++) {
             const int first = q * LEAF;
             meet_at(LEAF_DONE, 32 + HELPERS);
-            T y[2][LEAF];
+            T y[2][LEAF]; /* the leaf's triangle is still to be written */
             BL_UNROLL
-            for (int s = 0; s < 2; s++)
+            for (int s = 0; s < 2; s++) {
+                const int i = lane + 32 * s;
                 BL_UNROLL
-            for (int k = 0; k < LEAF; k++)
-                y[s][k] = m.block[(first + k) * PITCH + lane + 32 * s];
+                for (int k = 0; k < LEAF; k++)
+                    y[s][k] = i < first + LEAF ? from_real<T>(0)
+                                               : m.block[(first + k) * PITCH + i];
+            }
             BL_ROLLED
             for (int to = q + 2 + helper; to < LEAVES; to += HELPERS / 32) {
                 Update u;

@@ -8,7 +8,7 @@
 #ifndef BL_LARGE_FETCH_CUH
 #define BL_LARGE_FETCH_CUH
 
-#include "large.h"
+#include "scalar.cuh"
 
 namespace bl
 {
@@ -44,6 +44,11 @@ __device__ __forceinline__ void fetch(T *to, const T *from, bool there)
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at + part),
                      "l"((const char *)from + part), "n"(BYTES), "r"(bytes)
                      : "memory");
+#elif defined BL_HOST_CUDA /* test/host_copies.h */
+    constexpr int BYTES = sizeof(T) == 16 ? 8 : int(sizeof(T));
+    for (int part = 0; part < int(sizeof(T)); part += BYTES)
+        host_cuda::begin_copy((char *)to + part, (const char *)from + part, BYTES,
+                              there ? BYTES : 0);
 #else
     *to = there ? *from : from_real<T>(0);
 #endif
@@ -53,6 +58,8 @@ __device__ __forceinline__ void fetched_so_far()
 {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
+#elif defined BL_HOST_CUDA
+    host_cuda::end_copies();
 #endif
 }
 
@@ -62,6 +69,8 @@ __device__ __forceinline__ void await_fetched()
 {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+#elif defined BL_HOST_CUDA
+    host_cuda::await_copies(LATER);
 #endif
 }
 

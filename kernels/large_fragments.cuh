@@ -36,10 +36,14 @@ struct FragmentTile {
 __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4],
                                          const double (&b)[2])
 {
+#    ifdef BL_HOST_CUDA /* test/host_tensor.h */
+    host_cuda::multiply_16_8_8(c, {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}});
+#    else
     asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
         "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
         : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#    endif
 }
 
 /* Fragments of a factor and of minus C, which the products are added to. */
@@ -129,7 +133,7 @@ __device__ __forceinline__ T as_used(T x)
 template <class T, class G, Placing OF_A, Placing OF_B>
 __global__ void __launch_bounds__(G::THREADS, 2) update_fragments(const LargeUpdate<T> u)
 {
-#if __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 900 || defined BL_HOST_CUDA
     extern __shared__ __align__(16) char shared[];
     T *const slices = (T *)shared;
     const int thread = threadIdx.x, warp = thread / 32, g = thread % 32 / 4,
@@ -144,33 +148,13 @@ __global__ void __launch_bounds__(G::THREADS, 2) update_fragments(const LargeUpd
     await_previous();
     if (u.unless && *u.unless)
         return;
-    /* Length of a slice of A and of B where it is contiguous in memory. */
-    constexpr int FAST_A = OF_A == PLAIN ? G::ROWS : G::DEPTH,
-                  FAST_B = OF_B == PLAIN ? G::DEPTH : G::COLUMNS;
-    constexpr int FAR_A = G::THREADS / FAST_A, FAR_B = G::THREADS / FAST_B;
-    const int a_near = thread % FAST_A, a_far = thread / FAST_A, b_near = thread % FAST_B,
-              b_far = thread / FAST_B;
-    const T *a = u.a + (OF_A == PLAIN ? i0 : i0 * u.lda) + a_near + a_far * u.lda;
-    const T *b = u.b + (OF_B == PLAIN ? j0 * u.ldb : j0) + b_near + b_far * u.ldb;
+    const SlicesOfA<T, G, OF_A> a(u.a + (OF_A == PLAIN ? i0 : i0 * u.lda), u.lda, rows);
+    const SlicesOfB<T, G, OF_B> b(u.b + (OF_B == PLAIN ? j0 * u.ldb : j0), u.ldb,
+                                  columns);
     auto fetch_slice = [&](int64_t l0, T *slice) {
         const int depth = int(min(u.k - l0, int64_t(G::DEPTH)));
-        const T *from_a = a + (OF_A == PLAIN ? l0 * u.lda : l0);
-        const T *from_b = b + (OF_B == PLAIN ? l0 : l0 * u.ldb);
-        BL_UNROLL
-        for (int q = 0; q < G::ROWS * G::DEPTH / G::THREADS; q++) {
-            const int far = a_far + q * FAR_A, i = OF_A == PLAIN ? a_near : far,
-                      l = OF_A == PLAIN ? far : a_near;
-            fetch(slice + l * G::PITCH_A + i, from_a + q * FAR_A * u.lda,
-                  i < rows && l < depth);
-        }
-        T *other = slice + G::DEPTH * G::PITCH_A;
-        BL_UNROLL
-        for (int q = 0; q < G::COLUMNS * G::DEPTH / G::THREADS; q++) {
-            const int far = b_far + q * FAR_B, j = OF_B == PLAIN ? far : b_near,
-                      l = OF_B == PLAIN ? b_near : far;
-            fetch(other + l * G::PITCH_B + j, from_b + q * FAR_B * u.ldb,
-                  j < columns && l < depth);
-        }
+        a.fetch_slice(l0, depth, slice);
+        b.fetch_slice(l0, depth, slice + G::DEPTH * G::PITCH_A);
     };
     const int64_t steps = (u.k + G::DEPTH - 1) / G::DEPTH;
     BL_UNROLL

@@ -131,9 +131,6 @@ cudaError_t large_make_real(T *a, int64_t lda, int64_t n, const int64_t *info,
                                          cudaStream_t);                                  \
     template cudaError_t large_make_real(T *, int64_t, int64_t, const int64_t *,         \
                                          cudaStream_t);
-BL_INSTANCE(float)
-BL_INSTANCE(double)
-BL_INSTANCE(Complex<float>)
-BL_INSTANCE(Complex<double>)
+BL_FOR_EACH_TYPE(BL_INSTANCE)
 
 } // namespace bl

@@ -99,6 +99,24 @@ __global__ void __launch_bounds__(MOVES_THREADS)
         column[map[i]] = old[i];
 }
 
+/* The same the other way. */
+template <class T>
+__global__ void __launch_bounds__(MOVES_THREADS)
+    move_forth(const LargeMaps x, const int *map, T *b, int64_t ldb,
+               const int64_t *unless)
+{
+    extern __shared__ __align__(16) char shared[];
+    T *const old = (T *)shared;
+    T *column = b + blockIdx.x * ldb;
+    if (unless && *unless)
+        return;
+    for (int i = int(threadIdx.x); i < x.m; i += MOVES_THREADS)
+        old[i] = column[i];
+    __syncthreads();
+    for (int i = int(threadIdx.x); i < x.m; i += MOVES_THREADS)
+        column[i] = old[map[i]];
+}
+
 /* A block owns a column of the inverse. */
 template <class T>
 __global__ void __launch_bounds__(MOVES_THREADS)
@@ -198,6 +216,19 @@ cudaError_t large_back(const LargeMaps &x, T *b, int64_t ldb, int64_t nrhs,
 }
 
 template <class T>
+cudaError_t large_forth(const LargeMaps &x, T *b, int64_t ldb, int64_t nrhs,
+                        const int64_t *unless, cudaStream_t stream)
+{
+    const size_t bytes = size_t(x.m) * sizeof(T);
+    cudaError_t error = allow_shared(move_forth<T>, bytes);
+    if (error != cudaSuccess)
+        return error;
+    const int *map = make_maps(x, int(quotient(x.order, x.width)), stream);
+    move_forth<<<unsigned(nrhs), MOVES_THREADS, bytes, stream>>>(x, map, b, ldb, unless);
+    return cudaGetLastError();
+}
+
+template <class T>
 cudaError_t large_begin_inverse(const T *a, int64_t n, int64_t lda, T *y, int64_t *info,
                                 cudaStream_t stream)
 {
@@ -222,13 +253,12 @@ cudaError_t large_end_inverse(const LargeMaps &x, const T *y, T *a, int64_t lda,
     template cudaError_t large_left(LargeMaps, T *, int64_t, cudaStream_t);              \
     template cudaError_t large_back(const LargeMaps &, T *, int64_t, int64_t,            \
                                     cudaStream_t);                                       \
+    template cudaError_t large_forth(const LargeMaps &, T *, int64_t, int64_t,           \
+                                     const int64_t *, cudaStream_t);                     \
     template cudaError_t large_begin_inverse(const T *, int64_t, int64_t, T *,           \
                                              int64_t *, cudaStream_t);                   \
     template cudaError_t large_end_inverse(const LargeMaps &, const T *, T *, int64_t,   \
                                            const int64_t *, cudaStream_t);
-BL_INSTANCE(float)
-BL_INSTANCE(double)
-BL_INSTANCE(Complex<float>)
-BL_INSTANCE(Complex<double>)
+BL_FOR_EACH_TYPE(BL_INSTANCE)
 
 } // namespace bl

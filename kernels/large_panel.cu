@@ -1,8 +1,9 @@
 /* Which panel kernel takes a panel, and its launch.
  *
  * Called by the driver of large matrices. The choice depends on the panel's shape, its
- * precision and the card alone. Clusters that cannot be had here (a part of a card, an
- * older one) leave the panel to smaller ones, and at last to the kernel that needs none.
+ * precision, whether other kernels are to run beside it, and the card. Clusters that
+ * cannot be had here (a part of a card, an older one) leave the panel to smaller ones,
+ * and at last to the kernel that needs none.
  */
 #include <atomic>
 #include "large_launch.h"
@@ -49,10 +50,22 @@ cudaLaunchConfig_t config_of(const Shape &shape, int w, int element,
     return config;
 }
 
+enum { UNKNOWN, YES, NO };
+
+/* Whether this device has code for a kernel and that much shared memory. Compiled for an
+ * older card, a kernel is empty, whatever runs it. */
+bool can_have(const void *kernel, size_t shared)
+{
+    cudaFuncAttributes attributes;
+    return cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess &&
+           attributes.ptxVersion >= 90 &&
+           cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                int(shared)) == cudaSuccess;
+}
+
 /* Whether the device has room for such a cluster when it is empty. Asked once. */
 bool available(enum bl_precision precision, int which, const Shape &shape, int element)
 {
-    enum { UNKNOWN, YES, NO };
     static std::atomic<signed char> known[BL_PRECISIONS][PANEL_KERNELS][PANEL_BLOCKS + 1];
     std::atomic<signed char> &answer = known[precision][which][shape.blocks];
     if (answer == UNKNOWN) {
@@ -63,13 +76,8 @@ bool available(enum bl_precision precision, int which, const Shape &shape, int e
         cudaLaunchConfig_t config =
             config_of(full, shape.kernel->width, element, attributes_of);
         int clusters = 0;
-        cudaFuncAttributes attributes;
-        /* Compiled for an older card, the kernel is empty, whatever runs it. */
         bool yes =
-            cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess &&
-            attributes.ptxVersion >= 90 &&
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 int(config.dynamicSmemBytes)) == cudaSuccess &&
+            can_have(kernel, config.dynamicSmemBytes) &&
             cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed,
                                  1) == cudaSuccess &&
             cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess &&
@@ -81,10 +89,8 @@ bool available(enum bl_precision precision, int which, const Shape &shape, int e
     return answer == YES;
 }
 
-Shape shape_of(enum bl_precision precision, int64_t m, int w, const Card &card)
+Shape cluster_of(enum bl_precision precision, int64_t m, int w)
 {
-    if (card.capability < 90)
-        return {};
     const PanelKernels &kernels = kernels_of(precision);
     for (int which = 0; which < PANEL_KERNELS; which++) {
         const PanelKernel &kernel = kernels.cluster[which];
@@ -100,6 +106,72 @@ Shape shape_of(enum bl_precision precision, int64_t m, int w, const Card &card)
         }
     }
     return {};
+}
+
+size_t card_shared(const PanelKernel &kernel, int w, int element)
+{
+    return size_t(w) * element * 32 * kernel.warps * kernel.rows;
+}
+
+bool available_on_card(enum bl_precision precision, int which)
+{
+    static std::atomic<signed char> known[BL_PRECISIONS][CARD_KERNELS];
+    std::atomic<signed char> &answer = known[precision][which];
+    if (answer == UNKNOWN) {
+        const PanelKernels &kernels = kernels_of(precision);
+        const PanelKernel &kernel = kernels.card[which];
+        const size_t shared = card_shared(kernel, kernel.width, kernels.element);
+        int blocks = 0;
+        bool yes = can_have(kernel.kernel, shared) &&
+                   cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel.kernel,
+                                                                 32 * (kernel.warps + 1),
+                                                                 shared) == cudaSuccess &&
+                   blocks > 0;
+        if (!yes)
+            (void)cudaGetLastError();
+        answer = yes ? YES : NO;
+    }
+    return answer == YES;
+}
+
+/* Blocks are as large as can be: the fewer, the sooner they hear of each other. */
+Shape card_of(enum bl_precision precision, int64_t m, int w, const Card &card)
+{
+    const PanelKernels &kernels = kernels_of(precision);
+    const int most = card.processors < CARD_BLOCKS ? card.processors : CARD_BLOCKS;
+    for (int which = 0; which < CARD_KERNELS && card.cooperative; which++) {
+        const PanelKernel &kernel = kernels.card[which];
+        const int64_t rows = int64_t(32) * kernel.warps * kernel.rows,
+                      blocks = (m + rows - 1) / rows;
+        if (w <= kernel.width && blocks <= most && available_on_card(precision, which))
+            return {&kernel, int(blocks), kernel.warps};
+    }
+    return {};
+}
+
+/* A cluster is beside other kernels, and quick. A panel that is alone goes to the whole
+ * card where a cluster would take fewer columns at once. */
+struct Choice {
+    Shape cluster, card; /* at most one of them has a kernel */
+    int width() const
+    {
+        return cluster.kernel ? cluster.kernel->width
+               : card.kernel  ? card.kernel->width
+                              : 0;
+    }
+};
+
+Choice choice_of(enum bl_precision precision, int64_t m, int w, bool alone,
+                 const Card &card)
+{
+    if (card.capability < 90)
+        return {};
+    const Shape cluster = cluster_of(precision, m, w),
+                wide =
+                    alone || !cluster.kernel ? card_of(precision, m, w, card) : Shape{};
+    if (wide.kernel && (!cluster.kernel || cluster.kernel->width < wide.kernel->width))
+        return {{}, wide};
+    return {cluster, {}};
 }
 
 struct Grid {
@@ -124,6 +196,27 @@ size_t board_bytes(int blocks, int element)
 {
     size_t packets = size_t(element + 7) / 8 * GRID_PANEL_WIDTH;
     return 16 * 2 * (size_t(blocks) + (size_t(blocks) + 1) * packets);
+}
+
+/* The packets of large_panel_card.cuh: whatever the precision, a block writes at most
+ * seven of a column, twice, and a rest takes less than 32. */
+size_t card_bytes(int blocks)
+{
+    return 16 * size_t(2 * CARD_COPIES) * (size_t(blocks) * 7 + 32);
+}
+
+cudaError_t launch_on_card(const LargePanel &panel, const Shape &shape,
+                           cudaStream_t stream)
+{
+    LargePanel g = panel;
+    void *parameters[] = {&g};
+    cudaError_t error = cudaMemsetAsync(panel.work, 0, card_bytes(shape.blocks), stream);
+    if (error != cudaSuccess)
+        return error;
+    return cudaLaunchCooperativeKernel(
+        shape.kernel->kernel, dim3(unsigned(shape.blocks)),
+        dim3(unsigned(32 * (shape.warps + 1))), parameters,
+        card_shared(*shape.kernel, panel.w, kernels_of(panel.precision).element), stream);
 }
 
 cudaError_t launch_grid(const LargePanel &panel, const Card &card, cudaStream_t stream)
@@ -164,12 +257,18 @@ cudaError_t launch_grid(const LargePanel &panel, const Card &card, cudaStream_t 
 
 } // namespace
 
-int large_panel_width(enum bl_precision precision, int64_t m, const Card &card)
+int large_panel_width(enum bl_precision precision, int64_t m, bool alone,
+                      const Card &card)
 {
-    const Shape shape = shape_of(precision, m, 1, card);
-    if (shape.kernel)
-        return shape.kernel->width;
+    const int width = choice_of(precision, m, 1, alone, card).width();
+    if (width)
+        return width;
     return precision == BL_Z ? 16 : GRID_PANEL_WIDTH;
+}
+
+bool large_panel_on_card(enum bl_precision precision, int64_t m, const Card &card)
+{
+    return choice_of(precision, m, 1, true, card).card.kernel;
 }
 
 size_t large_panel_workspace(enum bl_precision precision, int64_t m, const Card &card)
@@ -178,13 +277,21 @@ size_t large_panel_workspace(enum bl_precision precision, int64_t m, const Card 
     int blocks = grid_of(m, card).blocks;
     if (blocks < card.processors)
         blocks = card.processors;
-    return board_bytes(blocks, kernels_of(precision).element);
+    const size_t bytes = board_bytes(blocks, kernels_of(precision).element);
+    return bytes > card_bytes(CARD_BLOCKS) ? bytes : card_bytes(CARD_BLOCKS);
 }
 
 cudaError_t large_panel_launch(const LargePanel &panel, const Card &card,
                                cudaStream_t stream)
 {
-    const Shape shape = shape_of(panel.precision, panel.m, panel.w, card);
+    const Choice choice = choice_of(panel.precision, panel.m, panel.w, panel.alone, card);
+    if (choice.card.kernel) {
+        const cudaError_t error = launch_on_card(panel, choice.card, stream);
+        if (error != cudaErrorCooperativeLaunchTooLarge)
+            return error;
+        (void)cudaGetLastError(); /* part of the card only (MPS) */
+    }
+    const Shape &shape = choice.cluster;
     if (!shape.kernel)
         return launch_grid(panel, card, stream);
     LargePanel g = panel;

@@ -1,10 +1,11 @@
 /* The panel of a large LU factorisation, on chip across a thread-block cluster.
  *
  * Instantiated by large_panel_{s,d,c,z}.cu, launched by large_panel.cu; code for sm_90
- * and up only. A block owns rows of the panel, a thread of its first warps R of them, in
- * registers from the one read to the one write; the last warp of a block is its postman.
- * No row moves: a row has a label, its position. Finished columns are stored where their
- * rows came from; at the end the few rows whose place is another go there.
+ * and up only; test/host_large_panel.cc runs it too. A block owns rows of the panel, a
+ * thread of its first warps R of them, in registers from the one read to the one write;
+ * the last warp of a block is its postman. No row moves: a row has a label, its position.
+ * Finished columns are stored where their rows came from; at the end the few rows whose
+ * place is another go there.
  *
  * One exchange a column. Every block sends every block a letter with its best candidate
  * for the pivot of column j + 1 as soon as that column has taken the products of step j.
@@ -28,7 +29,6 @@
 #include "large_panel_common.cuh"
 #include "cluster.cuh"
 #include "large_fetch.cuh"
-#include "large_panel_kernels.h"
 
 namespace bl
 {
@@ -56,8 +56,25 @@ struct PanelMail {
     alignas(16) T rest[PANEL_TURN][N + PANEL_TURN]; /* of the chosen rows */
     alignas(16) T own[2][N + PANEL_TURN];           /* the same, before it is sent */
     uint64_t arrived[2], rest_arrived[PANEL_TURN], own_ready[2];
-    int pivot[N];
 };
+
+/* By all threads of a block. */
+template <class T, int N>
+__device__ __forceinline__ void begin_mail(PanelMail<T, N> &mail)
+{
+    if (threadIdx.x == 0) {
+        for (auto &barrier : mail.arrived)
+            cluster::barrier_init(cluster::address(&barrier));
+        for (auto &barrier : mail.rest_arrived)
+            cluster::barrier_init(cluster::address(&barrier));
+        for (auto &barrier : mail.own_ready)
+            cluster::barrier_init(cluster::address(&barrier));
+        cluster::barrier_publish();
+    }
+    for (int k = threadIdx.x; k < N + PANEL_TURN; k += blockDim.x)
+        mail.rest[PANEL_TURN - 1][k] = from_real<T>(0); /* step 0 has no step before */
+    __syncthreads();
+}
 
 /* The best of `count` letters. */
 template <class T>
@@ -122,8 +139,56 @@ struct PanelSender {
     }
 };
 
+/* What the threads that own rows must know of how their block hears of others, here in a
+ * cluster of `blocks`: letters come to every block, from every other or from all its
+ * warps. */
+template <class T, int N>
+struct ClusterRows {
+    const PanelSender<PanelMail<T, N>> sender;
+    const bool direct;       /* the warps send themselves */
+    const int count, number; /* letters, and of a warp that sends its number */
+
+    __device__ __forceinline__ ClusterRows(const PanelMail<T, N> &mail, int threads,
+                                           int blocks)
+        : sender(mail, blocks), direct(is_direct(blocks, threads / 32)),
+          count(direct ? blocks * (threads / 32) : blocks),
+          number(cluster::rank() * (threads / 32) + threadIdx.x / 32)
+    {
+    }
+    __device__ __forceinline__ int rank() const
+    {
+        return cluster::rank();
+    }
+    __device__ __forceinline__ void begin() const
+    {
+        cluster::begin();
+    }
+    /* Which of a column's letters is the best. */
+    __device__ __forceinline__ int best(const Letter<T> *letters) const
+    {
+        return best_letter(letters, count);
+    }
+    /* This warp's candidate for column j is written. */
+    __device__ __forceinline__ void offer(PanelMail<T, N> &mail, int j, int threads) const
+    {
+        if (direct)
+            sender.send(&mail.candidates[threadIdx.x / 32],
+                        &mail.letters[j % PANEL_TURN][number], 0,
+                        int(sizeof(Letter<T>)) / 16, &mail.arrived[j % 2]);
+        else
+            cluster::come(1, threads + 32);
+    }
+    /* What any block has stored is there. */
+    __device__ __forceinline__ void end(int) const
+    {
+        __syncwarp();
+        cluster::release();
+        cluster::acquire();
+    }
+};
+
 /* The threads that own rows. a[r][k] is column j0 + k in the turn that begins at j0. */
-template <class T, int N, int R>
+template <class T, int N, int R, class Others>
 struct PanelRows {
     PanelMail<T, N> &mail;
     T *done, *column; /* the next finished column, this thread's row 0: in shared memory,
@@ -131,19 +196,14 @@ struct PanelRows {
     const int64_t lda;
     const int height, w;
     bool finite = true; /* all that is stored */
-    const PanelSender<PanelMail<T, N>> sender;
-    const bool direct;       /* the warps send themselves */
-    const int count, number; /* letters, and of a warp that sends its number */
-    T a[R][N], last[R];      /* last: the multiplier of the step before */
-    int position[R];         /* -1: no row */
+    const Others others;
+    T a[R][N], last[R]; /* last: the multiplier of the step before */
+    int position[R];    /* -1: no row */
 
     __device__ __forceinline__ PanelRows(PanelMail<T, N> &m, T *finished, int threads,
-                                         const LargePanel &g, int blocks)
+                                         const LargePanel &g, int told)
         : mail(m), done(finished + threadIdx.x), column((T *)g.a), lda(g.lda),
-          height(threads * R), w(g.w), sender(m, blocks),
-          direct(is_direct(blocks, threads / 32)),
-          count(direct ? blocks * (threads / 32) : blocks),
-          number(cluster::rank() * (threads / 32) + threadIdx.x / 32)
+          height(threads * R), w(g.w), others(m, threads, told)
     {
     }
 
@@ -187,12 +247,7 @@ struct PanelRows {
             mail.candidates[threadIdx.x / 32] = {
                 high, low, where, s.scaling, {next0, next1}, before, s.factor};
         __syncwarp();
-        if (direct)
-            sender.send(&mail.candidates[threadIdx.x / 32],
-                        &mail.letters[j % PANEL_TURN][number], 0,
-                        int(sizeof(Letter<T>)) / 16, &mail.arrived[j % 2]);
-        else
-            cluster::come(1, height / R + 32);
+        others.offer(mail, j, height / R);
     }
 
     /* Step j = j0 + J. Where a row is finished, what is computed for it is thrown away.
@@ -205,7 +260,7 @@ struct PanelRows {
             return;
         cluster::wait(cluster::address(&mail.arrived[J % 2]), J / 2 % 2);
         const Letter<T> *letters = mail.letters[J];
-        const Letter<T> &chosen = letters[best_letter(letters, count)];
+        const Letter<T> &chosen = letters[others.best(letters)];
         const int p = chosen.position, scaling = chosen.scaling;
         const T factor = chosen.factor, u1 = chosen.next[0];
         T l[R];
@@ -330,7 +385,7 @@ struct PanelRows {
 
     __device__ __forceinline__ void run(const LargePanel &g)
     {
-        const int64_t first = int64_t(cluster::rank()) * height + threadIdx.x;
+        const int64_t first = int64_t(others.rank()) * height + threadIdx.x;
         column += first;
         BL_UNROLL
         for (int r = 0; r < R; r++) {
@@ -339,7 +394,7 @@ struct PanelRows {
             last[r] = from_real<T>(0);
             load_row(a[r], column + r * (height / R), lda, w, i < g.m);
         }
-        cluster::begin();
+        others.begin();
         propose<0>(0, last, [] {});
         for (int j0 = 0; j0 < w; j0 += PANEL_TURN) {
             if (j0 + PANEL_TURN >= w)
@@ -352,9 +407,7 @@ struct PanelRows {
         }
         if (!finite)
             *g.odd = 1;
-        __syncwarp();
-        cluster::release();
-        cluster::acquire(); /* all columns are stored */
+        others.end(height / R);
         done -= w * height;
         BL_UNROLL
         for (int r = 0; r < R; r++) {
@@ -416,7 +469,6 @@ struct PanelPostman {
             const Letter<T> *letters = mail.letters[j % PANEL_TURN];
             const int best = best_letter(letters, blocks * per_block);
             if (rank == 0 && lane == 0) {
-                mail.pivot[j] = letters[best].position;
                 pivots.set(j, g.offset + letters[best].position);
                 if (letters[best].scaling == SCALE_ZERO && zero == 0)
                     zero = g.offset + j + 1;
@@ -447,39 +499,31 @@ struct PanelPostman {
 
 #endif
 
+#ifdef __CUDACC__
 /* w <= N. Threads: at most WARPS warps of R rows a thread, and a warp more. Dynamic
  * shared memory: the finished columns, w times the rows of the block. */
 template <class T, int N, int R, int WARPS>
 __global__ void __launch_bounds__(32 * (WARPS + 1), 1) cluster_panel(const LargePanel g)
 {
-#if __CUDA_ARCH__ >= 900
+#    if __CUDA_ARCH__ >= 900
     __shared__ PanelMail<T, N> mail;
     extern __shared__ __align__(16) char finished[];
     const int threads = blockDim.x - 32;
-    if (threadIdx.x == 0) {
-        for (auto &barrier : mail.arrived)
-            cluster::barrier_init(cluster::address(&barrier));
-        for (auto &barrier : mail.rest_arrived)
-            cluster::barrier_init(cluster::address(&barrier));
-        for (auto &barrier : mail.own_ready)
-            cluster::barrier_init(cluster::address(&barrier));
-        cluster::barrier_publish();
-    }
-    for (int k = threadIdx.x; k < N + PANEL_TURN; k += blockDim.x)
-        mail.rest[PANEL_TURN - 1][k] = from_real<T>(0); /* step 0 has no step before */
-    __syncthreads();
+    begin_mail(mail);
     await_previous();
     if (int(threadIdx.x) < threads) {
-        PanelRows<T, N, R> rows(mail, (T *)finished, threads, g, cluster::blocks());
+        PanelRows<T, N, R, ClusterRows<T, N>> rows(mail, (T *)finished, threads, g,
+                                                   cluster::blocks());
         rows.run(g);
     } else {
         PanelPostman<T, N> postman(mail, blockDim.x, g.w);
         postman.run(g);
     }
-#else
+#    else
     (void)g;
-#endif
+#    endif
 }
+#endif
 
 } // namespace bl
 #endif

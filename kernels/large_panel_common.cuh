@@ -1,13 +1,13 @@
-/* What the two panel kernels share: the search for a pivot, and the end of xGETRF2
- * on a column.
+/* What the panel kernels share: the search for a pivot, the end of xGETRF2 on a column,
+ * and packets between blocks.
  *
- * Used by large_panel.cuh and large_panel_grid.cuh.
+ * Used by large_panel.cuh, large_panel_card.cuh and large_panel_grid.cuh.
  */
 #ifndef BL_LARGE_PANEL_COMMON_CUH
 #define BL_LARGE_PANEL_COMMON_CUH
 
 #include "tiny.cuh"
-#include "large_panel.h"
+#include "large_panel_job.h"
 
 namespace bl
 {
@@ -110,6 +110,54 @@ __device__ __forceinline__ void put_anywhere(T *p, T x)
     else
         *p = x;
 }
+
+/* What blocks tell each other through global memory: 12 bytes and a number, in one access
+ * of 16, so that who finds the number finds the rest. */
+struct Packet {
+    unsigned x[3], number;
+};
+static_assert(sizeof(Packet) == 16, "large_panel.cu makes room for them");
+
+#ifndef BL_HOST_CUDA /* test/host_packets.h */
+__device__ __forceinline__ void send(Packet *to, Packet p)
+{
+    asm volatile("{\n"
+                 ".reg .b128 v;\n"
+                 ".reg .b64 low, high;\n"
+                 "mov.b64 low, {%1, %2};\n"
+                 "mov.b64 high, {%3, %4};\n"
+                 "mov.b128 v, {low, high};\n"
+                 "st.relaxed.gpu.global.b128 [%0], v;\n"
+                 "}" ::"l"(to),
+                 "r"(p.x[0]), "r"(p.x[1]), "r"(p.x[2]), "r"(p.number)
+                 : "memory");
+}
+
+__device__ __forceinline__ Packet look(const Packet *from)
+{
+    Packet p;
+    asm volatile("{\n"
+                 ".reg .b128 v;\n"
+                 ".reg .b64 low, high;\n"
+                 "ld.relaxed.gpu.global.b128 v, [%4];\n"
+                 "mov.b128 {low, high}, v;\n"
+                 "mov.b64 {%0, %1}, low;\n"
+                 "mov.b64 {%2, %3}, high;\n"
+                 "}"
+                 : "=r"(p.x[0]), "=r"(p.x[1]), "=r"(p.x[2]), "=r"(p.number)
+                 : "l"(from)
+                 : "memory");
+    return p;
+}
+
+/* Until the condition holds, which looks at what others write. */
+template <class F>
+__device__ __forceinline__ void until(F condition)
+{
+    while (!condition())
+        ;
+}
+#endif
 
 } // namespace bl
 #endif

@@ -18,45 +18,9 @@
 namespace bl
 {
 
-/* What blocks tell each other about column j: 12 bytes and j + 1, in one access of 16, so
- * that who finds the number finds the rest. Each packet is there twice, in turn: a block
+/* A packet about column j has the number j + 1. Each is there twice, in turn: a block
  * writes that of column j + 2 when it has all notices of j + 1, whose writers had read
  * what they needed of j. Zero before the launch. */
-struct Packet {
-    unsigned x[3], number;
-};
-static_assert(sizeof(Packet) == 16, "large_panel.cu makes room for them");
-
-__device__ __forceinline__ void send(Packet *to, Packet p)
-{
-    asm volatile("{\n"
-                 ".reg .b128 v;\n"
-                 ".reg .b64 low, high;\n"
-                 "mov.b64 low, {%1, %2};\n"
-                 "mov.b64 high, {%3, %4};\n"
-                 "mov.b128 v, {low, high};\n"
-                 "st.relaxed.gpu.global.b128 [%0], v;\n"
-                 "}" ::"l"(to),
-                 "r"(p.x[0]), "r"(p.x[1]), "r"(p.x[2]), "r"(p.number)
-                 : "memory");
-}
-
-__device__ __forceinline__ Packet look(const Packet *from)
-{
-    Packet p;
-    asm volatile("{\n"
-                 ".reg .b128 v;\n"
-                 ".reg .b64 low, high;\n"
-                 "ld.relaxed.gpu.global.b128 v, [%4];\n"
-                 "mov.b128 {low, high}, v;\n"
-                 "mov.b64 {%0, %1}, low;\n"
-                 "mov.b64 {%2, %3}, high;\n"
-                 "}"
-                 : "=r"(p.x[0]), "=r"(p.x[1]), "=r"(p.x[2]), "=r"(p.number)
-                 : "l"(from)
-                 : "memory");
-    return p;
-}
 
 /* An element takes one packet, or two. */
 template <class T>

@@ -7,14 +7,12 @@
 namespace bl
 {
 
-constexpr int PANEL_WARPS =
-    16; /* of a cluster's block at most, the postman not counted */
-constexpr int PANEL_BLOCKS = 16; /* of a cluster at most */
 constexpr int PANEL_KERNELS = 5;
+constexpr int CARD_KERNELS = 3;
 constexpr int GRID_PANEL_THREADS = 512;
 constexpr int GRID_PANEL_WIDTH = 32; /* columns at most */
 
-/* A kernel of large_panel.cuh. */
+/* A kernel of large_panel.cuh or large_panel_card.cuh. */
 struct PanelKernel {
     const void *kernel;
     int width; /* columns */
@@ -25,6 +23,7 @@ struct PanelKernel {
 struct PanelKernels {
     int element;                        /* bytes */
     PanelKernel cluster[PANEL_KERNELS]; /* the better ones first */
+    PanelKernel card[CARD_KERNELS];
     const void *grid;
 };
 

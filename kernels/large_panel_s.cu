@@ -1,5 +1,5 @@
 /* The panel kernels in single precision, for large_panel.cu. */
-#include "large_panel.cuh"
+#include "large_panel_card.cuh"
 #include "large_panel_grid.cuh"
 
 namespace bl
@@ -13,6 +13,9 @@ const PanelKernels &panel_kernels_s()
          {(const void *)cluster_panel<float, 32, 2, 15>, 32, 2, 15},
          {(const void *)cluster_panel<float, 16, 4, 15>, 16, 4, 15},
          {}},
+        {{(const void *)card_panel<float, 32, 1, 15>, 32, 1, 15},
+         {(const void *)card_panel<float, 32, 2, 15>, 32, 2, 15},
+         {(const void *)card_panel<float, 16, 4, 15>, 16, 4, 15}},
         (const void *)grid_panel<float>};
     return kernels;
 }

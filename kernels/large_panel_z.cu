@@ -1,5 +1,5 @@
 /* The panel kernels in double complex precision, for large_panel.cu. */
-#include "large_panel.cuh"
+#include "large_panel_card.cuh"
 #include "large_panel_grid.cuh"
 
 namespace bl
@@ -13,6 +13,9 @@ const PanelKernels &panel_kernels_z()
          {(const void *)cluster_panel<Complex<double>, 16, 1, 16>, 16, 1, 16},
          {(const void *)cluster_panel<Complex<double>, 8, 2, 15>, 8, 2, 15},
          {}},
+        {{(const void *)card_panel<Complex<double>, 16, 1, 15>, 16, 1, 15},
+         {(const void *)card_panel<Complex<double>, 16, 1, 19>, 16, 1, 19},
+         {(const void *)card_panel<Complex<double>, 8, 2, 15>, 8, 2, 15}},
         (const void *)grid_panel<Complex<double>>};
     return kernels;
 }

@@ -7,6 +7,7 @@
 #ifndef BL_LARGE_SOLVE_CUH
 #define BL_LARGE_SOLVE_CUH
 
+#include "large.h"
 #include "large_fetch.cuh"
 #include "problem.cuh"
 
@@ -26,6 +27,17 @@ enum Skip { NEVER, IN_BLOCK, ALWAYS };
 /* A warp's columns: row lane + 32 q of column c. */
 template <class T, int W>
 using Columns = T[W / 32][STEP_HELD];
+
+/* act(i, c, x): element i of the warp's column c, for all that a lane has. */
+template <int W, class T, class Act>
+__device__ __forceinline__ void each_held(Columns<T, W> &x, const Act &act)
+{
+    BL_UNROLL
+    for (int q = 0; q < W / 32; q++)
+        BL_UNROLL
+    for (int c = 0; c < STEP_HELD; c++)
+        act(int(threadIdx.x) % 32 + 32 * q, c, x[q][c]);
+}
 
 /* Shared memory for what is on its way of the triangle. */
 template <class T, int W>
@@ -80,10 +92,13 @@ __device__ __forceinline__ void solve_rows(int w, bool unit, Element element,
         for (int t = 0; t < STEP_CHUNK; t++) {
             const int k = k0 % 32 + t;
             T y[STEP_HELD];
+            bool zero[STEP_HELD] = {}; /* xTRSM asks before it divides */
             BL_UNROLL
             for (int c = 0; c < STEP_HELD; c++) {
                 y[c] = from_lane(x[BLOCK][c], k);
-                if (!unit && k0 + t < w && !(SKIP == ALWAYS && is_zero(y[c]))) {
+                if (SKIP == ALWAYS)
+                    zero[c] = is_zero(y[c]);
+                if (!unit && k0 + t < w && !(SKIP == ALWAYS && zero[c])) {
                     y[c] = div(y[c], used(chunk[t * W + 32 * BLOCK + k]));
                     if (lane == k)
                         x[BLOCK][c] = y[c];
@@ -97,7 +112,8 @@ __device__ __forceinline__ void solve_rows(int w, bool unit, Element element,
                 BL_UNROLL
                 for (int c = 0; c < STEP_HELD; c++) {
                     const T z = sub(x[q][c], mul(y[c], a));
-                    if ((q > BLOCK || lane > k) && !(skips && is_zero(y[c])))
+                    if ((q > BLOCK || lane > k) &&
+                        !(skips && (SKIP == ALWAYS ? zero[c] : is_zero(y[c]))))
                         x[q][c] = z;
                 }
             }

@@ -23,9 +23,6 @@ cudaError_t large_step(const LargeStep<T> &s, cudaStream_t stream)
 
 #define BL_INSTANCE(T)                                                                   \
     template cudaError_t large_step(const LargeStep<T> &, cudaStream_t);
-BL_INSTANCE(float)
-BL_INSTANCE(double)
-BL_INSTANCE(Complex<float>)
-BL_INSTANCE(Complex<double>)
+BL_FOR_EACH_TYPE(BL_INSTANCE)
 
 } // namespace bl

@@ -47,9 +47,6 @@ cudaError_t large_copy(int w, int64_t n, const T *from, T *b, int64_t ldb,
     template cudaError_t large_inverses(const LargeInverses<T> &, cudaStream_t);         \
     template cudaError_t large_copy(int, int64_t, const T *, T *, int64_t,               \
                                     const int64_t *, cudaStream_t);
-BL_INSTANCE(float)
-BL_INSTANCE(double)
-BL_INSTANCE(Complex<float>)
-BL_INSTANCE(Complex<double>)
+BL_FOR_EACH_TYPE(BL_INSTANCE)
 
 } // namespace bl

@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(STEP_THREADS) solve_block(const LargeTriangle<
 {
     constexpr int W = LARGE_BLOCK<T>;
     __shared__ __align__(16) Chunks<T, W> chunks;
-    const int lane = threadIdx.x % 32, w = s.w;
+    const int w = s.w;
     const int64_t j =
         int64_t(blockIdx.x) * STEP_COLUMNS + int(threadIdx.x) / 32 * STEP_HELD;
     let_next_begin();
@@ -32,24 +32,17 @@ __global__ void __launch_bounds__(STEP_THREADS) solve_block(const LargeTriangle<
     };
     begin_solve<W, PLACING>(w, element, chunks);
     Columns<T, W> x;
-    auto each = [&](auto act) {
-        BL_UNROLL
-        for (int q = 0; q < W / 32; q++)
-            BL_UNROLL
-        for (int c = 0; c < STEP_HELD; c++)
-            act(lane + 32 * q, lane + 32 * q < w && j + c < s.n, j + c, x[q][c]);
-    };
-    each([&](int i, bool there, int64_t k, T &y) {
-        y = there ? s.b[row(i) + k * s.ldb] : from_real<T>(0);
+    each_held<W>(x, [&](int i, int c, T &y) {
+        y = i < w && j + c < s.n ? s.b[row(i) + (j + c) * s.ldb] : from_real<T>(0);
     });
     solve_columns<W, PLACING, PLACING == PLAIN ? ALWAYS : NEVER>(w, s.unit, element,
                                                                  chunks, x);
-    each([&](int i, bool there, int64_t k, T &y) {
-        if (!there)
+    each_held<W>(x, [&](int i, int c, T &y) {
+        if (i >= w || j + c >= s.n)
             return;
-        s.b[row(i) + k * s.ldb] = y;
+        s.b[row(i) + (j + c) * s.ldb] = y;
         if (UPWARDS)
-            s.reversed[i + k * W] = y;
+            s.reversed[i + (j + c) * W] = y;
     });
 }
 
@@ -61,7 +54,7 @@ __global__ void __launch_bounds__(STEP_THREADS) invert_blocks(const LargeInverse
     constexpr int W = LARGE_BLOCK<T>;
     __shared__ __align__(16) Chunks<T, W> chunks;
     const int64_t first = int64_t(blockIdx.y) * W;
-    const int lane = threadIdx.x % 32, w = int(min(int64_t(W), s.n - first)),
+    const int w = int(min(int64_t(W), s.n - first)),
               j = int(blockIdx.x) * STEP_COLUMNS + int(threadIdx.x) / 32 * STEP_HELD;
     auto row = [&](int i) { return UPPER ? w - 1 - i : i; };
     auto element = [&](int i, int k) {
@@ -69,18 +62,13 @@ __global__ void __launch_bounds__(STEP_THREADS) invert_blocks(const LargeInverse
     };
     begin_solve<W, PLAIN>(w, element, chunks);
     Columns<T, W> x;
-    auto each = [&](auto act) {
-        BL_UNROLL
-        for (int q = 0; q < W / 32; q++)
-            BL_UNROLL
-        for (int c = 0; c < STEP_HELD; c++)
-            act(row(lane + 32 * q), j + c, x[q][c]);
-    };
-    each([&](int i, int k, T &y) { y = i == k ? one<T>() : from_real<T>(0); });
+    each_held<W>(
+        x, [&](int i, int c, T &y) { y = row(i) == j + c ? one<T>() : from_real<T>(0); });
     solve_columns<W, PLAIN, ALWAYS>(w, s.unit, element, chunks, x);
-    each([&](int i, int k, T &y) {
-        if (i >= 0 && i < w && k < w)
-            s.to[first * W + i + k * W] = sub(from_real<T>(0), y);
+    each_held<W>(x, [&](int k, int c, T &y) {
+        const int i = row(k);
+        if (i >= 0 && i < w && j + c < w)
+            s.to[first * W + i + (j + c) * W] = sub(from_real<T>(0), y);
     });
 }
 

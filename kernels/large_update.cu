@@ -125,9 +125,6 @@ cudaError_t large_update(const LargeUpdate<T> &u, const Card &card, cudaStream_t
 
 #define BL_INSTANCE(T)                                                                   \
     template cudaError_t large_update(const LargeUpdate<T> &, const Card &, cudaStream_t);
-BL_INSTANCE(float)
-BL_INSTANCE(double)
-BL_INSTANCE(Complex<float>)
-BL_INSTANCE(Complex<double>)
+BL_FOR_EACH_TYPE(BL_INSTANCE)
 
 } // namespace bl

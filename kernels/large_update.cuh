@@ -8,6 +8,7 @@
 #ifndef BL_LARGE_UPDATE_CUH
 #define BL_LARGE_UPDATE_CUH
 
+#include "large.h"
 #include "large_fetch.cuh"
 
 namespace bl
@@ -72,6 +73,39 @@ __device__ __forceinline__ Complex<R> minus_product(Complex<R> c, Complex<R> a,
         return {sub(c.re, sub(rr, ii)), sub(c.im, add(ri, ir))};
 }
 
+/* Slices of a factor on their way to shared memory, where element l of line i (a row of
+ * A, a column of B) stands at l PITCH + i. INNER: a line is contiguous in memory. A
+ * thread fetches one element of each slice and others at fixed distances. */
+template <class T, class G, int LINES, int PITCH, bool INNER>
+struct Slices {
+    static constexpr int FAST = INNER ? G::DEPTH : LINES; /* that lie side by side */
+    const int near, far;
+    const T *const from;
+    const int64_t ld;
+    const int lines; /* that there are */
+
+    __device__ __forceinline__ Slices(const T *first, int64_t distance, int count)
+        : near(threadIdx.x % FAST), far(threadIdx.x / FAST),
+          from(first + near + far * distance), ld(distance), lines(count)
+    {
+    }
+    /* Elements l0 .. l0 + depth - 1 of each line; zeros behind them. */
+    __device__ __forceinline__ void fetch_slice(int64_t l0, int depth, T *slice) const
+    {
+        const T *p = from + (INNER ? l0 : l0 * ld);
+        BL_UNROLL
+        for (int q = 0; q < LINES * G::DEPTH / G::THREADS; q++) {
+            const int n = q * G::THREADS % FAST, f = q * G::THREADS / FAST;
+            const int i = INNER ? far + f : near + n, l = INNER ? near + n : far + f;
+            fetch(slice + l * PITCH + i, p + n + f * ld, i < lines && l < depth);
+        }
+    }
+};
+template <class T, class G, Placing OF_A>
+using SlicesOfA = Slices<T, G, G::ROWS, G::PITCH_A, OF_A == TURNED>;
+template <class T, class G, Placing OF_B>
+using SlicesOfB = Slices<T, G, G::COLUMNS, G::PITCH_B, OF_B == PLAIN>;
+
 /* Where a block's tile begins: down the columns of tiles, or of one square's after the
  * other's. */
 struct TileStart {
@@ -123,9 +157,6 @@ template <class T, class G, bool FUSED, Placing OF_A, Placing OF_B>
 __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> u)
 {
     __shared__ __align__(16) T slices[G::STAGES][G::STAGE];
-    /* Length of a slice of A and of B where it is contiguous in memory. */
-    constexpr int FAST_A = OF_A == PLAIN ? G::ROWS : G::DEPTH,
-                  FAST_B = OF_B == PLAIN ? G::DEPTH : G::COLUMNS;
     const int thread = threadIdx.x, down = thread % G::DOWN, across = thread / G::DOWN;
     const TileStart start = tile_start<G>(u);
     const int64_t i0 = start.i, j0 = start.j;
@@ -136,32 +167,13 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
     const int rows = int(min(u.m - i0, int64_t(G::ROWS))),
               columns = int(min(u.n - j0, int64_t(G::COLUMNS)));
 
-    /* What a thread fetches of each slice: one element and others at fixed distances. */
-    const int a_row = thread % FAST_A, a_far = thread / FAST_A, b_row = thread % FAST_B,
-              b_far = thread / FAST_B;
-    const T *a = u.a + (OF_A == PLAIN ? i0 : i0 * u.lda) + a_row + a_far * u.lda;
-    const T *b = u.b + (OF_B == PLAIN ? j0 * u.ldb : j0) + b_row + b_far * u.ldb;
+    const SlicesOfA<T, G, OF_A> a(u.a + (OF_A == PLAIN ? i0 : i0 * u.lda), u.lda, rows);
+    const SlicesOfB<T, G, OF_B> b(u.b + (OF_B == PLAIN ? j0 * u.ldb : j0), u.ldb,
+                                  columns);
     auto fetch_slice = [&](int64_t l0, T *slice) {
         const int depth = int(min(u.k - l0, int64_t(G::DEPTH)));
-        const T *from_a = a + (OF_A == PLAIN ? l0 * u.lda : l0);
-        const T *from_b = b + (OF_B == PLAIN ? l0 : l0 * u.ldb);
-        BL_UNROLL
-        for (int q = 0; q < G::ROWS * G::DEPTH / G::THREADS; q++) {
-            const int near = q * G::THREADS % FAST_A, far = q * G::THREADS / FAST_A;
-            const int i = OF_A == PLAIN ? a_row + near : a_far + far,
-                      l = OF_A == PLAIN ? a_far + far : a_row + near;
-            fetch(slice + l * G::PITCH_A + i, from_a + near + far * u.lda,
-                  i < rows && l < depth);
-        }
-        T *other = slice + G::DEPTH * G::PITCH_A;
-        BL_UNROLL
-        for (int q = 0; q < G::COLUMNS * G::DEPTH / G::THREADS; q++) {
-            const int near = q * G::THREADS % FAST_B, far = q * G::THREADS / FAST_B;
-            const int j = OF_B == PLAIN ? b_far + far : b_row + near,
-                      l = OF_B == PLAIN ? b_row + near : b_far + far;
-            fetch(other + l * G::PITCH_B + j, from_b + near + far * u.ldb,
-                  j < columns && l < depth);
-        }
+        a.fetch_slice(l0, depth, slice);
+        b.fetch_slice(l0, depth, slice + G::DEPTH * G::PITCH_A);
     };
 
     const int64_t steps = (u.k + G::DEPTH - 1) / G::DEPTH;

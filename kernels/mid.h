@@ -19,6 +19,12 @@ struct Moves {
     short from[2 * MID_WIDTH], to[2 * MID_WIDTH];
 };
 
+/* Where the scales of GETRFSP by panels, m a matrix, lie behind the moves of `batch`. */
+__host__ __device__ constexpr size_t scales_at(size_t batch)
+{
+    return (batch * sizeof(Moves) + 255) / 256 * 256;
+}
+
 /* What a kernel is told: a job, as far as it concerns one. */
 struct MidArguments {
     struct bl_operand a, ipiv, info;
@@ -58,11 +64,16 @@ struct BlockedKernels {
     struct {
         const void *kernel;
         int rows, threads;
-    } panel[4]; /* by rising number of rows */
-    const void *strip, *arrange;
-    int strip_threads;
-    size_t panel_bytes, strip_bytes; /* of shared memory */
-    size_t moves_bytes;              /* of work space a matrix */
+    } panel[4], scaled_panel[3]; /* by rising number of rows; the latter for GETRFSP */
+    struct {
+        const void *kernel;
+        size_t bytes;                 /* of shared memory */
+        int capability;               /* of cards that have it, from there on */
+        int order;                    /* of matrices that it is for, from there on */
+    } strip, fast_strip, plain_strip; /* the last for GETRFSP */
+    const void *arrange;
+    int strip_threads;  /* arrange's too */
+    size_t panel_bytes; /* of shared memory */
 };
 extern const BlockedKernels mid_blocked_s, mid_blocked_d, mid_blocked_c, mid_blocked_z;
 

@@ -5,36 +5,22 @@
  * lu_arrange carries later interchanges into the L of earlier panels. The panels are
  * netlib's blocks and lu_strip its xTRSM and xGEMM, so NaN and Inf go netlib's way;
  * inside a panel with NaN or Inf mid_rest.cuh does. Every element is updated in ascending
- * order, product and difference rounded separately.
+ * order, product and difference rounded separately, but by lu_strip in fast arithmetic.
  */
 #ifndef BL_MID_BLOCKED_CUH
 #define BL_MID_BLOCKED_CUH
 
-#include "mid_lu.cuh"
+#include "kernel.cuh"
+#include "mid.h"
+#include "mid_access.cuh"
+#include "mid_moves.cuh"
+#include "mid_rest.cuh"
+#include "mid_scaled_rest.cuh"
+#include "mid_strip.cuh"
+#include "tiny.cuh"
 
 namespace bl
 {
-
-/* The matrix that a block works on. */
-template <class T>
-struct Matrix {
-    T *a;
-    int64_t lda, index;
-    int m, n, order;
-
-    __device__ __forceinline__ Matrix(const MidArguments &g, int64_t number)
-    {
-        struct bl_item item = {number, g.m, g.n, g.a.ld, 0};
-        if (g.items)
-            item = g.items[number];
-        index = item.index;
-        a = (T *)operand_at(g.a, index, sizeof(T));
-        lda = item.lda;
-        m = int(item.m);
-        n = int(item.n);
-        order = m < n ? m : n;
-    }
-};
 
 struct Candidate {
     double value;
@@ -85,8 +71,9 @@ __device__ __forceinline__ bool largest_here(unsigned key, bool twice, Candidate
 
 /* A block: the panel at column `first` of a matrix, C columns at a time in registers. A
  * thread: rows thread + PANEL_THREADS * i. Rows stay where they are until the end. The
- * column at hand always stands first in the registers, so that the steps are one loop. */
-template <class T, int R, int C, int PANEL_THREADS, int BLOCKS>
+ * column at hand always stands first in the registers, so that the steps are one loop.
+ * SCALED: pivots as GETRFSP chooses them. */
+template <class T, int R, int C, int PANEL_THREADS, int BLOCKS, bool SCALED = false>
 __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
     lu_panel(const MidArguments g, int first, Moves *all_moves)
 {
@@ -110,6 +97,25 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
     BL_UNROLL
     for (int i = 0; i < R; i++)
         position[i] = thread + i * PANEL_THREADS;
+
+    Real<T> *scales = nullptr, scale[R]; /* by position, at first a row's; the thread's */
+    if constexpr (SCALED) {
+        scales = (Real<T> *)((char *)all_moves + scales_at(gridDim.x)) +
+                 g.m * blockIdx.x + first;
+        BL_UNROLL
+        for (int i = 0; i < R; i++) {
+            if (position[i] < m && first == 0)
+                scales[position[i]] = row_scale(A + position[i], lda, w.n);
+            scale[i] = position[i] < m ? scales[position[i]] : Real<T>(0);
+        }
+    }
+    /* What row i of the thread is compared by. */
+    auto size = [&](const T &x, int i) {
+        if constexpr (SCALED)
+            return mul(abs1(x), scale[i]);
+        else
+            return x;
+    };
 
     while (done < width && !strange) {
         const int columns = width - done < C ? width - done : C;
@@ -180,10 +186,11 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
             for (int i = 0; i < R; i++) {
                 const int row = thread + i * PANEL_THREADS;
                 if (position[i] >= k && row < m) {
-                    const unsigned other = magnitude_key(a[i][0]);
+                    const unsigned other = magnitude_key(size(a[i][0], i));
                     twice = twice || other == key;
                     key = max(key, other);
-                    mine = larger(mine, {double(abs1(a[i][0])), position[i], row});
+                    mine =
+                        larger(mine, {double(abs1(size(a[i][0], i))), position[i], row});
                 }
             }
             const bool here = largest_here(key, twice, mine, all);
@@ -302,11 +309,21 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
     }
     __syncthreads();
     int64_t here = zero;
+    if constexpr (SCALED) {
+        const Real<T> moving = thread < moved ? scales[s.moves.from[thread]] : Real<T>(0);
+        __syncthreads();
+        if (thread < moved)
+            scales[s.moves.to[thread]] = moving;
+        __syncthreads();
+    }
     if (strange) {
         Team team;
         team.thread = thread;
         team.threads = PANEL_THREADS;
-        here = lu_rest(team, m, width, A, lda, pivots, done, fresh, zero);
+        if constexpr (SCALED)
+            here = scaled_rest(team, m, width, A, lda, pivots, scales, done, fresh, zero);
+        else
+            here = lu_rest(team, m, width, A, lda, pivots, done, fresh, zero);
         __syncthreads();
         if (thread == 0)
             s.moves.count = moves_of(pivots, width, s.moves.from, s.moves.to);
@@ -323,252 +340,27 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
         to[i] = from[i];
 }
 
-constexpr int STRIP_THREADS = 256, DEPTH = 16; /* columns of L in shared memory */
-template <class T> /* four rows one below the other lie in different banks */
-constexpr int STRIP_STRIDE = NB + 64 / int(sizeof(T));
-
-template <class T> /* a multiprocessor; the fastest on an H100 */
-constexpr int STRIP_BLOCKS = Traits<T>::complex ? 2 : 3;
-
-/* A block: 64 columns to the right of a panel: its moves, U by the panel's corner, then
- * tiles of 64 rows, to the last. A thread: 4 x 4 of a tile, rows 16 apart. */
-template <class T>
-__global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T>)
-    lu_strip(const MidArguments g, int first, int strips, const Moves *all_moves)
-{
-    extern __shared__ __align__(16) char memory[];
-    constexpr int STRIDE = STRIP_STRIDE<T>;
-    T(*const u)[STRIDE] = (T(*)[STRIDE])memory; /* u[k][column] */
-    T(*const l)[NB] = (T(*)[NB])(u + NB);       /* l[k][row] */
-    __shared__ Moves moves;
-    __shared__ unsigned zero[DEPTH][2]; /* which columns of a row of U are 0 */
-    const int64_t number = blockIdx.x / strips;
-    const Matrix<T> w(g, number);
-    const int thread = threadIdx.x;
-    const int width = w.order - first < NB ? w.order - first : NB;
-    const int column = first + width + int(blockIdx.x % strips) * NB;
-    if (width <= 0 || column >= w.n)
-        return;
-    const int columns = w.n - column < NB ? w.n - column : NB;
-    const int64_t lda = w.lda;
-    const T *const L = w.a + first + first * lda;
-    T *const A = w.a + first + column * lda;
-    for (int i = thread; i < int(sizeof(Moves) / sizeof(int)); i += STRIP_THREADS)
-        ((int *)&moves)[i] = ((const int *)&all_moves[number])[i];
-    __syncthreads();
-
-    const int moved = moves.count;
-    constexpr int EACH = 8, AT_ONCE = EACH * STRIP_THREADS / (2 * NB);
-    for (int from = 0; from < columns; from += AT_ONCE) {
-        T x[EACH];
-        BL_UNROLL
-        for (int e = 0; e < EACH; e++) {
-            int at = thread + e * STRIP_THREADS, k = at % (2 * NB),
-                c = from + at / (2 * NB);
-            if (k < moved && c < columns)
-                x[e] = A[moves.from[k] + c * lda];
-        }
-        __syncthreads();
-        BL_UNROLL
-        for (int e = 0; e < EACH; e++) {
-            int at = thread + e * STRIP_THREADS, k = at % (2 * NB),
-                c = from + at / (2 * NB);
-            if (k < moved && c < columns) {
-                if (moves.to[k] < width)
-                    u[moves.to[k]][c] = x[e];
-                else
-                    A[moves.to[k] + c * lda] = x[e];
-            }
-        }
-    }
-    __syncthreads();
-
-    /* U, 16 rows at a time: a thread of the first 64 has a column of them, then all take
-     * them out of the rows below, 4 x 4 of which a thread holds. */
-    const int r0 = thread % 16, c0 = thread / 16 * 4;
-    {
-        T a[4][4];
-        BL_UNROLL
-        for (int i = 0; i < 4; i++)
-            read_row(a[i], &u[r0 + 16 * i][c0]);
-#pragma unroll 1
-        for (int from = 0; from < width; from += DEPTH) {
-            __syncthreads();
-            for (int e = thread; e < DEPTH * NB; e += STRIP_THREADS) {
-                int r = e % NB, k = from + e / NB;
-                l[e / NB][r] = r < width && k < width ? L[r + k * lda] : T{};
-            }
-            BL_UNROLL
-            for (int i = 0; i < 4; i++)
-                write_row(16 * i == from, &u[r0 + 16 * i][c0], a[i]);
-            __syncthreads();
-            if (thread < NB) {
-                T x[DEPTH];
-                BL_UNROLL
-                for (int i = 0; i < DEPTH; i++)
-                    x[i] = u[from + i][thread];
-                BL_UNROLL
-                for (int k = 0; k < DEPTH; k++) {
-                    const bool skip = is_zero(x[k]);
-                    const unsigned zeros = __ballot_sync(ALL_LANES, skip);
-                    if (thread % 32 == 0)
-                        zero[k][thread / 32] = zeros;
-                    BL_UNROLL
-                    for (int i = k + 1; i < DEPTH; i++)
-                        if (!skip)
-                            x[i] = sub(x[i], mul(load(&l[k][from + i], true), x[k]));
-                    u[from + k][thread] = x[k];
-                }
-            }
-            __syncthreads();
-#pragma unroll 1
-            for (int k = 0; k < DEPTH && from + DEPTH < width; k++) {
-                T y[4];
-                read_row(y, &u[from + k][c0]);
-                const unsigned zeros = zero[k][c0 / 32] >> c0 % 32 & 15;
-                BL_UNROLL
-                for (int i = 1; i < 4; i++) {
-                    if (16 * i <= from)
-                        continue;
-                    const T x = load(&l[k][r0 + 16 * i], true);
-                    BL_UNROLL
-                    for (int j = 0; j < 4; j++)
-                        if (!(zeros >> j & 1))
-                            a[i][j] = sub(a[i][j], mul(x, y[j]));
-                }
-            }
-        }
-        __syncthreads();
-    }
-    for (int e = thread; e < NB * NB; e += STRIP_THREADS) {
-        int r = e % NB, c = e / NB;
-        if (r < width && c < columns) {
-            T x = u[r][c];
-            A[r + c * lda] = x;
-            if (Traits<T>::complex && !is_finite(x)) /* as -1 times it is */
-                u[r][c] = mul(from_real<T>(Real<T>(INFINITY)), from_real<T>(0));
-        }
-    }
-    __syncthreads();
-
-    const int rows = w.m - first;
-    for (int top = width; top < rows; top += NB) {
-        T a[4][4], next[DEPTH * NB / STRIP_THREADS];
-        constexpr int LOADS = DEPTH * NB / STRIP_THREADS;
-        BL_UNROLL
-        for (int i = 0; i < 4; i++)
-            BL_UNROLL
-        for (int j = 0; j < 4; j++) {
-            int row = top + r0 + 16 * i, c = c0 + j;
-            a[i][j] =
-                A[(row < rows ? row : rows - 1) + (c < columns ? c : columns - 1) * lda];
-        }
-        BL_UNROLL
-        for (int e = 0; e < LOADS; e++) {
-            int at = thread + e * STRIP_THREADS, row = top + at % NB, k = at / NB;
-            next[e] = L[(row < rows ? row : rows - 1) + (k < width ? k : 0) * lda];
-        }
-        for (int from = 0; from < width; from += DEPTH) {
-            __syncthreads();
-            BL_UNROLL
-            for (int e = 0; e < LOADS; e++) {
-                int at = thread + e * STRIP_THREADS;
-                l[at / NB][at % NB] = next[e];
-            }
-            __syncthreads();
-            if (from + DEPTH < width)
-                BL_UNROLL
-            for (int e = 0; e < LOADS; e++) {
-                int at = thread + e * STRIP_THREADS, row = top + at % NB;
-                int k = from + DEPTH + at / NB;
-                next[e] = L[(row < rows ? row : rows - 1) + (k < width ? k : 0) * lda];
-            }
-            const int end = width - from < DEPTH ? width - from : DEPTH;
-            BL_UNROLL_BY_TWO
-            for (int k = 0; k < end; k++) {
-                T x[4], y[4];
-                BL_UNROLL
-                for (int i = 0; i < 4; i++)
-                    x[i] = load(&l[k][r0 + 16 * i], true);
-                read_row(y, &u[from + k][c0]);
-                BL_UNROLL
-                for (int j = 0; j < 4; j++)
-                    BL_UNROLL
-                for (int i = 0; i < 4; i++)
-                    a[i][j] = sub(a[i][j], mul(x[i], y[j]));
-            }
-        }
-        BL_UNROLL
-        for (int i = 0; i < 4; i++)
-            BL_UNROLL
-        for (int j = 0; j < 4; j++) {
-            int row = top + r0 + 16 * i, c = c0 + j;
-            if (row < rows && c < columns)
-                A[row + c * lda] = a[i][j];
-        }
-    }
-}
-
-/* A block: the L of one panel, below its corner: the interchanges of the later panels.
- * Shared memory: which row a position gets. */
-template <class T>
-__global__ void __launch_bounds__(STRIP_THREADS)
-    lu_arrange(const MidArguments g, int panels)
-{
-    constexpr int R = 4, C = 4; /* rows and columns that a thread holds */
-    __shared__ short row_at[R * STRIP_THREADS];
-    const Matrix<T> w(g, blockIdx.x / panels);
-    const int thread = threadIdx.x, column = int(blockIdx.x % panels) * NB,
-              top = column + NB;
-    if (top >= w.order)
-        return;
-    const Pivots pivots = {operand_at(g.ipiv, w.index, g.int_size), g.int_size, 0};
-    const int rows = w.m - top;
-    for (int i = thread; i < rows; i += STRIP_THREADS)
-        row_at[i] = short(i);
-    __syncthreads();
-    if (thread == 0)
-        for (int k = top; k < w.order; k++) {
-            int p = int(pivots.get(k)) - top;
-            short x = row_at[k - top];
-            row_at[k - top] = row_at[p];
-            row_at[p] = x;
-        }
-    __syncthreads();
-    T *const A = w.a + top + column * w.lda;
-    for (int c = 0; c < NB; c += C) {
-        T x[R][C];
-        BL_UNROLL
-        for (int i = 0; i < R; i++)
-            if (thread + i * STRIP_THREADS < rows)
-                BL_UNROLL
-        for (int j = 0; j < C; j++)
-            x[i][j] = A[row_at[thread + i * STRIP_THREADS] + (c + j) * w.lda];
-        __syncthreads();
-        BL_UNROLL
-        for (int i = 0; i < R; i++)
-            if (thread + i * STRIP_THREADS < rows)
-                BL_UNROLL
-        for (int j = 0; j < C; j++)
-            A[thread + i * STRIP_THREADS + (c + j) * w.lda] = x[i][j];
-        __syncthreads();
-    }
-}
-
-template <class T, int C>
+/* C: columns that lu_panel holds in registers. FAST: how strips take products out in fast
+ * arithmetic, in matrices of order FAST_FROM and more, where that gains more than a
+ * tenth; SEPARATE where it nowhere does. */
+template <class T, int C, Products FAST, int FAST_FROM>
 constexpr BlockedKernels blocked()
 {
     constexpr int MOST = sizeof(T) == 16 ? 2 : 3; /* blocks a multiprocessor */
     return {{{(const void *)lu_panel<T, 1, C, 128, 2 * MOST>, 128, 128},
              {(const void *)lu_panel<T, 1, C, 256, MOST>, 256, 256},
-             {(const void *)lu_panel<T, 1, C, 512, 1>, 512, 512},
+             {(const void *)lu_panel<T, 2, C, 256, 2>, 512, 256},
              {(const void *)lu_panel<T, 2, C, 512, 1>, 1024, 512}},
-            (const void *)lu_strip<T>,
+            {{(const void *)lu_panel<T, 1, C, 256, MOST, true>, 256, 256},
+             {(const void *)lu_panel<T, 1, C, 512, 1, true>, 512, 512},
+             {(const void *)lu_panel<T, 2, C, 512, 1, true>, 1024, 512}},
+            {(const void *)lu_strip<T, SEPARATE>, STRIP_BYTES<T, SEPARATE>, 0, 0},
+            {(const void *)lu_strip<T, FAST>, STRIP_BYTES<T, FAST>,
+             FAST == FRAGMENTS ? 90 : 0, FAST_FROM},
+            {(const void *)lu_strip<T, EVERY>, STRIP_BYTES<T, EVERY>, 0, 0},
             (const void *)lu_arrange<T>,
             STRIP_THREADS,
-            sizeof(PanelShared<T, C>),
-            (NB * STRIP_STRIDE<T> + DEPTH * NB) * sizeof(T),
-            sizeof(Moves)};
+            sizeof(PanelShared<T, C>)};
 }
 
 } // namespace bl

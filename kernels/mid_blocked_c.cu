@@ -3,5 +3,5 @@
 
 namespace bl
 {
-const BlockedKernels mid_blocked_c = blocked<Complex<float>, 8>();
+const BlockedKernels mid_blocked_c = blocked<Complex<float>, 8, FUSED, 256>();
 } // namespace bl

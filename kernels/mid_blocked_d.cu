@@ -3,5 +3,5 @@
 
 namespace bl
 {
-const BlockedKernels mid_blocked_d = blocked<double, 8>();
+const BlockedKernels mid_blocked_d = blocked<double, 8, SEPARATE, 0>();
 } // namespace bl

@@ -3,5 +3,5 @@
 
 namespace bl
 {
-const BlockedKernels mid_blocked_s = blocked<float, 8>();
+const BlockedKernels mid_blocked_s = blocked<float, 8, FUSED, 1024>();
 } // namespace bl

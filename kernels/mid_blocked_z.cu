@@ -3,5 +3,5 @@
 
 namespace bl
 {
-const BlockedKernels mid_blocked_z = blocked<Complex<double>, 8>();
+const BlockedKernels mid_blocked_z = blocked<Complex<double>, 8, FRAGMENTS, 256>();
 } // namespace bl

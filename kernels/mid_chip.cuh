@@ -7,37 +7,12 @@
 #ifndef BL_MID_CHIP_CUH
 #define BL_MID_CHIP_CUH
 
-#include "mid_divisor.cuh"
+#include "tiny.cuh"
 #include "mid_rest.cuh"
+#include "mid_shared.cuh"
 
 namespace bl
 {
-
-/* ---- memory: a complex number in one access where its address allows ---- */
-
-template <class T>
-__device__ __forceinline__ T load(const T *p, bool whole)
-{
-    return whole ? fetch(p) : *p;
-}
-
-template <class T>
-__device__ __forceinline__ void store(T *p, T x, bool whole)
-{
-    if (whole)
-        put(p, x);
-    else
-        *p = x;
-}
-
-/* ---- */
-
-/* Where panel q begins in the packed L of a matrix of m rows. */
-template <int C>
-__host__ __device__ __forceinline__ int packed(int m, int q)
-{
-    return C * (q * m - C * (q * (q - 1) / 2));
-}
 
 /* L y = P b while L is being made: y(k) to `out` in the lane that has row k's pivot, by
  * rows as in a panel. column[k] tells that pivot[k] and column k of `packed_l` are there,
@@ -137,9 +112,10 @@ __device__ __noinline__ void solve_upper(const int *step, const T *A, int64_t ld
                 if (k < 0)
                     continue;
                 const T q = divisor(x[own]);
-                x[own] = lane == k && !is_zero(x[own]) ? q : x[own];
+                /* Netlib asks before it divides. */
+                const bool zero = __ballot_sync(~0u, is_zero(x[own])) >> k & 1;
+                x[own] = lane == k && !zero ? q : x[own];
                 const T y = from_lane(x[own], k);
-                const bool zero = is_zero(y);
                 BL_UNROLL
                 for (int i = 0; i <= own; i++) {
                     const T less = sub(x[i], mul(y, u[e][i]));

@@ -16,7 +16,7 @@
 #ifndef BL_MID_CHOLESKY_BLOCK_CUH
 #define BL_MID_CHOLESKY_BLOCK_CUH
 
-#include "root.cuh"
+#include "quick_root.cuh"
 #include "team.cuh"
 
 #ifdef __CUDACC__

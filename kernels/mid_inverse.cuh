@@ -8,7 +8,9 @@
 
 #include "determinant.cuh"
 #include "inverse.cuh"
-#include "mid_lu.cuh"
+#include "kernel.cuh"
+#include "mid.h"
+#include "mid_access.cuh"
 
 namespace bl
 {

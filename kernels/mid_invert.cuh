@@ -42,6 +42,8 @@ __device__ __forceinline__ void multiply_add(double (&c)[4], const double (&a)[4
         "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
         : "d"(a[0]), "d"(a[2]), "d"(a[1]), "d"(a[3]), "d"(y.x), "d"(y.y));
+#elif defined BL_HOST_CUDA
+    host_cuda::multiply_16_8_8(c, {{a[0], a[2], a[1], a[3]}, {b[0], b[1]}});
 #endif
 }
 
@@ -61,6 +63,8 @@ __device__ __forceinline__ void fetch_vector(double *to, const double *from, int
                      unsigned(__cvta_generic_to_shared(to))),
                  "l"(__cvta_generic_to_global(from)), "r"(count)
                  : "memory");
+#elif defined BL_HOST_CUDA
+    host_cuda::begin_copy(to, from, 16, count);
 #endif
 }
 
@@ -69,12 +73,16 @@ __device__ __forceinline__ void end_group()
 {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
+#elif defined BL_HOST_CUDA
+    host_cuda::end_copies();
 #endif
 }
 __device__ __forceinline__ void wait_for_group()
 {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+#elif defined BL_HOST_CUDA
+    host_cuda::await_copies(STAGES - 2);
 #endif
 }
 
@@ -257,7 +265,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) lu_invert_rows(const MidSo
         }
     };
     /* A panel's columns, after the stages outside of it. */
-    auto outside = [&](int panel, int stages) {
+    auto outside = [&](int stages) {
         double a[2][4];
         const bool down = now.down;
         auto take = [&](int stage) {
@@ -319,7 +327,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) lu_invert_rows(const MidSo
         for (int e = 0; e < 4; e++)
             x[j][e] = row + e / 2 * EDGE == column + j * EDGE + e % 2 && row < n ? -1 : 0;
         if (!ONE_PANEL)
-            outside(panel, max(begin - now.first, 0));
+            outside(max(begin - now.first, 0));
         BL_UNROLL
         for (int s = 0; s < Order::OWN; s++) {
             if (begin + s < now.first || begin + s >= now.stages)
@@ -350,7 +358,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) lu_invert_rows(const MidSo
         for (int e = 0; e < 4; e++)
             x[j][e] = -x[j][e];
         if (!ONE_PANEL && panel + 1 < now.panels)
-            outside(panel, now.stages - begin - Order::OWN);
+            outside(now.stages - begin - Order::OWN);
         BL_UNROLL
         for (int s = Order::OWN - 1; s >= 0; s--) {
             if (begin + s >= now.stages)

@@ -11,7 +11,6 @@
 #define BL_MID_SOLVE_CUH
 
 #include "mid_blocked.cuh"
-#include "mid_divisor.cuh"
 #include "mid_inverse.cuh"
 
 namespace bl
@@ -321,15 +320,16 @@ __global__ void __launch_bounds__(SOLVE_THREADS, sizeof(T) == 16  ? 1
 /* ---- a few columns ---- */
 
 /* A block: COLUMNS columns of B of one matrix, in shared memory by rows; a thread has
- * every (number of threads)-th row. Also there: a 32 x 32 tile of the diagonal, the order
- * of the rows. */
+ * every (number of threads)-th row. Also there: a 32 x 32 tile of the diagonal, which of
+ * its rows of B are zeros that netlib leaves out, the order of the rows. */
 template <class T, int COLUMNS>
 __global__ void __launch_bounds__(256) lu_solve_few(const MidSolve g)
 {
     extern __shared__ __align__(16) char memory[];
     T(*const b)[COLUMNS] = (T(*)[COLUMNS])memory;
     T(*const corner)[33] = (T(*)[33])(b + g.rows);
-    short *const row_at = (short *)(corner + 32), *const pivot = row_at + g.rows;
+    unsigned *const zeros = (unsigned *)(corner + 32);
+    short *const row_at = (short *)(zeros + COLUMNS), *const pivot = row_at + g.rows;
     const int thread = threadIdx.x, threads = blockDim.x, lane = thread % 32;
     const int64_t slot = blockIdx.x / g.strips;
     const Solve<T> w(g, slot);
@@ -361,10 +361,13 @@ __global__ void __launch_bounds__(256) lu_solve_few(const MidSolve g)
         __syncthreads();
         if (thread < 32) {
             T x[COLUMNS];
+            unsigned left_out[COLUMNS];        /* netlib asks before it divides */
             const bool has_row = lane < width; /* no one else reads or writes it here */
             BL_UNROLL
-            for (int c = 0; c < COLUMNS; c++)
+            for (int c = 0; c < COLUMNS; c++) {
                 x[c] = has_row ? b[top + lane][c] : T{};
+                left_out[c] = 0;
+            }
             const Divisor<T> divisor(upper && has_row ? corner[lane][lane] : one<T>());
 #pragma unroll 2
             for (int i = 0; i < width; i++) {
@@ -373,10 +376,13 @@ __global__ void __launch_bounds__(256) lu_solve_few(const MidSolve g)
                 const bool take = upper ? lane < k : lane > k;
                 BL_UNROLL
                 for (int c = 0; c < COLUMNS; c++) {
-                    if (upper && lane == k && !is_zero(x[c]))
+                    const unsigned zero =
+                        __ballot_sync(ALL_LANES, is_zero(x[c])) & 1u << k;
+                    left_out[c] |= zero;
+                    if (upper && lane == k && !zero)
                         x[c] = divisor(x[c]);
                     const T y = from_lane(x[c], k);
-                    if (take && !is_zero(y))
+                    if (take && !zero)
                         x[c] = less<false>(x[c], l, y);
                 }
             }
@@ -384,15 +390,22 @@ __global__ void __launch_bounds__(256) lu_solve_few(const MidSolve g)
                 BL_UNROLL
             for (int c = 0; c < COLUMNS; c++)
                 b[top + lane][c] = x[c];
+            if (lane == 0)
+                BL_UNROLL
+            for (int c = 0; c < COLUMNS; c++)
+                zeros[c] = left_out[c];
         }
         __syncthreads();
         const int from = upper ? 0 : top + width, to = upper ? top : n;
         for (int r = from + thread; r < to; r += threads) {
             const T *l = A + r + top * lda;
             T x[COLUMNS];
+            unsigned left_out[COLUMNS];
             BL_UNROLL
-            for (int c = 0; c < COLUMNS; c++)
+            for (int c = 0; c < COLUMNS; c++) {
                 x[c] = b[r][c];
+                left_out[c] = zeros[c];
+            }
             constexpr int AT_ONCE = 16;
 #pragma unroll 1
             for (int i0 = 0; i0 < width; i0 += AT_ONCE) {
@@ -407,9 +420,8 @@ __global__ void __launch_bounds__(256) lu_solve_few(const MidSolve g)
                     const int k = upper ? width - 1 - i0 - i : i0 + i;
                     BL_UNROLL
                     for (int c = 0; c < COLUMNS; c++) {
-                        const T y = i0 + i < width ? b[top + k][c] : T{};
-                        if (!is_zero(y))
-                            x[c] = less<false>(x[c], factor[i], y);
+                        if (i0 + i < width && !(left_out[c] >> k & 1))
+                            x[c] = less<false>(x[c], factor[i], b[top + k][c]);
                     }
                 }
             }
@@ -431,7 +443,8 @@ __global__ void __launch_bounds__(256) lu_solve_few(const MidSolve g)
 template <class T, int COLUMNS>
 size_t solve_few_bytes(int rows)
 {
-    return (rows * COLUMNS + 32 * 33) * sizeof(T) + rows * 2 * sizeof(short);
+    return (rows * COLUMNS + 32 * 33) * sizeof(T) + COLUMNS * sizeof(unsigned) +
+           rows * 2 * sizeof(short);
 }
 
 /* ---- the table entry of a precision ---- */

@@ -53,6 +53,13 @@ struct Traits<Complex<R>> {
 template <class T>
 using Real = typename Traits<T>::Real;
 
+/* What is instantiated for a type T, for all four. */
+#define BL_FOR_EACH_TYPE(INSTANCE)                                                       \
+    INSTANCE(float)                                                                      \
+    INSTANCE(double)                                                                     \
+    INSTANCE(Complex<float>)                                                             \
+    INSTANCE(Complex<double>)
+
 #ifdef __CUDA_ARCH__
 BL_HD float add(float x, float y)
 {

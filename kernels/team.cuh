@@ -122,7 +122,7 @@ struct Team {
 
     BL_HD Best best(Best mine)
     {
-#ifdef __CUDACC__
+#if defined __CUDACC__ || defined BL_HOST_CUDA /* test/host_cuda.h */
         return best_of_team(mine);
 #else
         return mine;

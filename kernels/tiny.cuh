@@ -10,6 +10,7 @@
 #define BL_TINY_CUH
 
 #include "blas.cuh"
+#include "quick_divide.cuh"
 #include "tiny.h"
 
 namespace bl
@@ -245,71 +246,6 @@ __device__ __forceinline__ int64_t group_number()
 
 /* ---- arithmetic ---- */
 
-/* 1 / x, correctly rounded; complex as gfortran writes it (Smith's rule on (1, 0)). */
-__device__ __forceinline__ float reciprocal(float x)
-{
-    return __frcp_rn(x);
-}
-__device__ __forceinline__ double reciprocal(double x)
-{
-    return __drcp_rn(x);
-}
-template <class R>
-__device__ __forceinline__ Complex<R> reciprocal(Complex<R> z)
-{
-    return div(one<Complex<R>>(), z);
-}
-
-/* The same where magnitudes are moderate: what the intrinsics do before they look for
- * special cases, which here are looked for all at once and elsewhere. */
-#ifdef BL_HOST_CUDA
-inline float quick_reciprocal(float x)
-{
-    return 1 / x;
-}
-inline double quick_reciprocal(double x)
-{
-    return 1 / x;
-}
-#else
-__device__ __forceinline__ float quick_reciprocal(float x)
-{
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return fmaf(y, fmaf(-x, y, 1.0f), y);
-}
-__device__ __forceinline__ double quick_reciprocal(double x)
-{
-    double y;
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-    /* The lower word makes the seed a little too large, without which some results would
-     * be rounded the wrong way. */
-    y = __hiloint2double(__double2hiint(y), __double2hiint(x) + 0x300402);
-    double e = fma(-x, y, 1.0);
-    y = fma(y, fma(e, e, e), y);
-    return fma(y, fma(-x, y, 1.0), y);
-}
-#endif
-/* x / d, given 1 / d correctly rounded: the quotient's error is a number of the same
- * precision and corrects it exactly. */
-template <class R>
-__device__ __forceinline__ R quick_quotient(R x, R d, R inverse)
-{
-    R q = mul(x, inverse);
-    return fma(fma(-d, q, x), inverse, q);
-}
-template <class R>
-__device__ __forceinline__ Complex<R> quick_reciprocal(Complex<R> z)
-{
-    const bool steep = fabs(z.re) < fabs(z.im);
-    const R large = steep ? z.im : z.re, small = steep ? z.re : z.im;
-    const R ratio = quick_quotient(small, large, quick_reciprocal(large));
-    const R den = add(mul(small, ratio), large), whole = quick_reciprocal(den);
-    /* Adding 0 makes a zero positive, as 1 * ratio + 0 and 0 - 1 * ratio do. */
-    const R part = quick_quotient(add(steep ? ratio : -ratio, R(0)), den, whole);
-    return steep ? Complex<R>{part, -whole} : Complex<R>{whole, part};
-}
-
 /* c - a b with fewer roundings, where bits are not promised. */
 __device__ __forceinline__ float fused(float c, float a, float b)
 {
@@ -351,17 +287,22 @@ struct Finite {
  * not. */
 constexpr unsigned CHOSEN = 0x80000000u;
 
-__device__ __forceinline__ unsigned high_image(float x)
+__device__ __forceinline__ unsigned high_bits(float x)
 {
-    return __float_as_uint(x) | CHOSEN;
+    return __float_as_uint(x);
+}
+__device__ __forceinline__ unsigned high_bits(double x)
+{
+    return unsigned(__double2hiint(x));
+}
+template <class R>
+__device__ __forceinline__ unsigned high_image(R x)
+{
+    return high_bits(x) | CHOSEN;
 }
 __device__ __forceinline__ unsigned low_image(float)
 {
     return 0;
-}
-__device__ __forceinline__ unsigned high_image(double x)
-{
-    return unsigned(__double2hiint(x)) | CHOSEN;
 }
 __device__ __forceinline__ unsigned low_image(double x)
 {

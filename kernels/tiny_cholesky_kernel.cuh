@@ -1,4 +1,4 @@
-/* From a job to tiny_cholesky.cuh: what the kernels of tiny_potrf.cu, tiny_posv.cu and
+/* From a job to a tiny triangle: what the kernels of tiny_potrf.cu, tiny_posv.cu and
  * tiny_potri.cu have in common.
  *
  * A block is a few warps that never meet; a warp works on 32 / G matrices, G lanes each.
@@ -10,21 +10,20 @@
 #ifndef BL_TINY_CHOLESKY_KERNEL_CUH
 #define BL_TINY_CHOLESKY_KERNEL_CUH
 
-#include "tiny_cholesky.cuh"
 #include "tiny_cholesky.h"
+#include "tiny_triangle.cuh"
 
 namespace bl
 {
 
-/* A kernel's block; SOLVES: it needs room for right-hand sides, which is asked for at the
- * launch, since most have few. */
-template <class T, int N, bool UPPER, bool SOLVES>
+/* A block of the kernel that works with M<T, N, COUNT, UPPER>. Where that needs room for
+ * right-hand sides, it is asked for at the launch, since most have few. */
+template <template <class, int, int, bool> class M, class T, int N, bool UPPER, int COUNT>
 struct TinyLaunch {
-    static constexpr int G = lanes_of<T>(N, SOLVES);
-    using Matrix = TinyCholesky<T, N, G, UPPER>;
+    static constexpr int G = COUNT; /* lanes a matrix */
+    using Matrix = M<T, N, G, UPPER>;
     static constexpr int PACKED = Matrix::GROUPS * Matrix::PITCH; /* cells, a warp */
-    static constexpr int BYTES =
-        (PACKED + (SOLVES ? Matrix::SIDES : 0)) * int(sizeof(T)); /* at most */
+    static constexpr int BYTES = (PACKED + Matrix::SIDES) * int(sizeof(T)); /* at most */
     static constexpr int WARPS = BYTES <= 12000 ? 4 : BYTES <= 24000 ? 2 : 1;
     static constexpr int THREADS = WARPS * LANES;
 
@@ -35,7 +34,7 @@ struct TinyLaunch {
                 WARPS * Matrix::GROUPS,
                 G,
                 WARPS * PACKED * int(sizeof(T)),
-                int(SOLVES ? WARPS * N * sizeof(T) : 0)};
+                int(Matrix::SIDES ? WARPS * N * sizeof(T) : 0)};
     }
     static __device__ __forceinline__ int lane()
     {

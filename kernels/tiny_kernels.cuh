@@ -8,7 +8,9 @@
 #define BL_TINY_KERNELS_CUH
 
 #include "tiny_det.cuh"
-#include "tiny_rows.cuh"
+#include "tiny_rows_inverse.cuh"
+#include "tiny_rows_solve.cuh"
+#include "tiny_sheet_solve.cuh"
 
 namespace bl
 {
@@ -38,24 +40,33 @@ constexpr int BESIDE_FACTOR = 32, BESIDE_SOLVE = 56, BESIDE_INVERSE = 40;
 template <class T, int N, int BESIDE>
 constexpr int blocks_for = tiny_blocks(N, int(sizeof(T)) / 4, BESIDE);
 
-/* Where several rows a lane are faster: the class, the lanes that share a matrix and the
- * blocks of one warp that a multiprocessor is to hold. Chosen by bench/tiny_windows on an
- * H100. */
+/* Where several rows a lane are faster: the class, the lanes that share a matrix, the
+ * blocks of one warp that a multiprocessor is to hold, and how: with all columns in
+ * registers or four at a time (tiny_sheet.cuh), where memory is written
+ * by groups or by whole columns. Chosen by bench/tiny_windows on an H100. */
+enum RowsHow { ALL_COLUMNS, SHEET, SHEET_BY_COLUMNS };
 struct RowsChoice {
     enum bl_routine_id routine;
     enum bl_precision precision;
     int n, lanes, blocks;
+    RowsHow how = ALL_COLUMNS;
 };
 constexpr RowsChoice rows_choices[] = {
-    {BL_GETRF, BL_S, 20, 8, 16},  {BL_GETRF, BL_S, 24, 8, 16},
-    {BL_GETRF, BL_C, 20, 8, 12},  {BL_GETRF, BL_C, 24, 8, 8},
-    {BL_GETRF, BL_Z, 24, 16, 8},  {BL_GESV, BL_S, 20, 8, 16},
-    {BL_GESV, BL_S, 24, 8, 16},   {BL_GESV, BL_S, 32, 16, 16},
-    {BL_GESV, BL_D, 24, 8, 8},    {BL_GESV, BL_C, 20, 8, 8},
-    {BL_GESV, BL_C, 24, 8, 8},    {BL_GEINV, BL_S, 20, 8, 16},
-    {BL_GEINV, BL_S, 24, 8, 16},  {BL_GEINV, BL_S, 28, 16, 16},
-    {BL_GEINV, BL_S, 32, 16, 16}, {BL_GEINV, BL_D, 20, 8, 12},
-    {BL_GEINV, BL_D, 24, 8, 8},   {BL_GEINV, BL_D, 32, 16, 8},
+    {BL_GETRF, BL_S, 20, 8, 20, SHEET},  {BL_GETRF, BL_S, 24, 8, 18, SHEET_BY_COLUMNS},
+    {BL_GETRF, BL_D, 20, 8, 14, SHEET},  {BL_GETRF, BL_C, 20, 8, 14, SHEET},
+    {BL_GETRF, BL_C, 24, 8, 10, SHEET},  {BL_GETRF, BL_C, 28, 8, 8, SHEET},
+    {BL_GETRF, BL_C, 32, 16, 12, SHEET}, {BL_GETRF, BL_Z, 20, 16, 15, SHEET},
+    {BL_GETRF, BL_Z, 24, 16, 11, SHEET}, {BL_GETRF, BL_Z, 28, 16, 8, SHEET},
+    {BL_GESV, BL_S, 20, 8, 20, SHEET},   {BL_GESV, BL_S, 24, 8, 18, SHEET},
+    {BL_GESV, BL_S, 32, 16, 16},         {BL_GESV, BL_D, 20, 8, 14, SHEET},
+    {BL_GESV, BL_D, 24, 8, 10, SHEET},   {BL_GESV, BL_C, 20, 8, 14, SHEET},
+    {BL_GESV, BL_C, 24, 8, 10, SHEET},   {BL_GESV, BL_C, 28, 8, 8, SHEET},
+    {BL_GESV, BL_C, 32, 16, 12, SHEET},  {BL_GESV, BL_Z, 20, 16, 15, SHEET},
+    {BL_GESV, BL_Z, 24, 16, 11, SHEET},  {BL_GESV, BL_Z, 28, 16, 8, SHEET},
+    {BL_GEINV, BL_S, 20, 8, 16},         {BL_GEINV, BL_S, 24, 8, 16},
+    {BL_GEINV, BL_S, 28, 16, 16},        {BL_GEINV, BL_S, 32, 16, 16},
+    {BL_GEINV, BL_D, 20, 8, 12},         {BL_GEINV, BL_D, 24, 8, 8},
+    {BL_GEINV, BL_D, 32, 16, 8},
 };
 
 template <class T>
@@ -67,7 +78,7 @@ constexpr RowsChoice rows_choice(enum bl_routine_id routine, int n)
     for (const RowsChoice &choice : rows_choices)
         if (choice.routine == routine && choice.precision == precision && choice.n == n)
             return choice;
-    return {routine, precision, n, 0, 0};
+    return {routine, precision, n, 0, 0, ALL_COLUMNS};
 }
 
 #define BL_TINY(kernel, n, beside, ...)                                                  \
@@ -88,11 +99,28 @@ constexpr RowsChoice rows_choice(enum bl_routine_id routine, int n)
         else                                                                             \
             return BL_TINY(row_kernel, N, beside, __VA_ARGS__);                          \
     }
-BL_TINY_EITHER(getrf_kernel, BL_GETRF, tiny_factor, tiny_rows_factor, BESIDE_FACTOR, ,
+BL_TINY_EITHER(getrf_no_sheet, BL_GETRF, tiny_factor, tiny_rows_factor, BESIDE_FACTOR, ,
                LARGEST)
-BL_TINY_EITHER(gesv_kernel, BL_GESV, tiny_gesv, tiny_rows_gesv, BESIDE_SOLVE)
+BL_TINY_EITHER(gesv_no_sheet, BL_GESV, tiny_gesv, tiny_rows_gesv, BESIDE_SOLVE)
 BL_TINY_EITHER(geinv_kernel, BL_GEINV, tiny_geinv, tiny_rows_geinv, BESIDE_INVERSE)
 #undef BL_TINY_EITHER
+
+/* The same with the third kind. */
+#define BL_TINY_SHEET(name, routine, sheet_kernel, otherwise)                            \
+    template <class T, int N>                                                            \
+    TinyKernel name()                                                                    \
+    {                                                                                    \
+        constexpr RowsChoice choice = rows_choice<T>(routine, N);                        \
+        if constexpr (choice.how == ALL_COLUMNS)                                         \
+            return otherwise<T, N>();                                                    \
+        else                                                                             \
+            return {(const void *)sheet_kernel<T, N, choice.lanes, choice.blocks,        \
+                                               choice.how == SHEET>,                     \
+                    32, 32 / choice.lanes};                                              \
+    }
+BL_TINY_SHEET(getrf_kernel, BL_GETRF, tiny_sheet_factor, getrf_no_sheet)
+BL_TINY_SHEET(gesv_kernel, BL_GESV, tiny_sheet_gesv, gesv_no_sheet)
+#undef BL_TINY_SHEET
 
 /* A class every four columns for what is called often, ... */
 #define BL_TINY_CLASSES(of)                                                              \

@@ -1,4 +1,5 @@
 /* POTRF of order n <= 32: the kernels, and which one a size gets. */
+#include "tiny_cholesky.cuh"
 #include "tiny_cholesky_kernel.cuh"
 
 namespace bl
@@ -7,7 +8,7 @@ namespace
 {
 
 template <class T, int N, bool UPPER>
-using Launch = TinyLaunch<T, N, UPPER, false>;
+using Launch = TinyLaunch<TinyCholesky, T, N, UPPER, lanes_of<T>(N, false)>;
 
 template <class T, int N, bool UPPER>
 __global__ void __launch_bounds__(Launch<T, N, UPPER>::THREADS)

@@ -1,4 +1,5 @@
 /* POTRI of order n <= 32: the kernels, and which one a size gets. */
+#include "tiny_cholesky_inverse.cuh"
 #include "tiny_cholesky_kernel.cuh"
 
 namespace bl
@@ -7,7 +8,7 @@ namespace
 {
 
 template <class T, int N>
-using Launch = TinyLaunch<T, N, false, true>;
+using Launch = TinyLaunch<TinyInverter, T, N, false, lanes_of<T>(N, true)>;
 
 template <class T, int N>
 __global__ void __launch_bounds__(Launch<T, N>::THREADS)

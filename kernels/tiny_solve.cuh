@@ -14,44 +14,6 @@
 namespace bl
 {
 
-/* x / d for many x: equal to div(x, d) unless something under- or overflows. */
-template <class T>
-struct Divisor {
-    T d, inverse;
-
-    __device__ __forceinline__ explicit Divisor(T x) : d(x), inverse(reciprocal(x))
-    {
-    }
-    __device__ __forceinline__ T quotient(T x) const
-    {
-        return quick_quotient(x, d, inverse);
-    }
-};
-
-/* Smith's rule; what depends on the divisor only is done once. */
-template <class R>
-struct Divisor<Complex<R>> {
-    Complex<R> d;
-    R ratio, den, inverse;
-    bool steep;
-
-    __device__ __forceinline__ explicit Divisor(Complex<R> y) : d(y)
-    {
-        steep = fabs(y.re) < fabs(y.im);
-        R large = steep ? y.im : y.re, small = steep ? y.re : y.im;
-        ratio = div(small, large);
-        den = add(mul(small, ratio), large);
-        inverse = reciprocal(den);
-    }
-    __device__ __forceinline__ Complex<R> quotient(Complex<R> x) const
-    {
-        R s = steep ? x.im : x.re, t = steep ? x.re : x.im;
-        R re = add(mul(t, ratio), s), im = mul(s, ratio);
-        im = steep ? sub(im, t) : sub(t, im);
-        return {quick_quotient(re, den, inverse), quick_quotient(im, den, inverse)};
-    }
-};
-
 template <class T>
 __device__ __forceinline__ bool same(T x, T y)
 {
@@ -81,7 +43,8 @@ __device__ __forceinline__ void solve_lower(const Group<L> &group, const Row<T, 
 /* What solve_upper() ends with: b divided as netlib divides it; false: not to be had on
  * the fast way. */
 template <class T>
-__device__ __forceinline__ bool end_upper(int position, const Divisor<T> &divisor, T &b)
+__device__ __forceinline__ bool end_upper(int position, const QuickDivisor<T> &divisor,
+                                          T &b)
 {
     T guess = divisor.quotient(b);
     if (!is_zero(b)) /* netlib leaves a zero alone */
@@ -94,7 +57,7 @@ __device__ __forceinline__ bool end_upper(int position, const Divisor<T> &diviso
 /* b := U^-1 b; false in some lane of the group: not to be had on the fast way. */
 template <int L, class T, int N>
 __device__ __forceinline__ bool solve_upper(const Group<L> &group, const Row<T, N> &r,
-                                            const Divisor<T> &divisor, int n, T &b)
+                                            const QuickDivisor<T> &divisor, int n, T &b)
 {
     const int position = renewed(r.position);
     BL_UNROLL
@@ -125,7 +88,7 @@ __device__ __forceinline__ void solve_lower(const Group<L> &group, const T *row,
 template <int L, class T>
 __device__ __forceinline__ bool solve_upper(const Group<L> &group, const T *row,
                                             int position, int source,
-                                            const Divisor<T> &divisor, int n, T &b)
+                                            const QuickDivisor<T> &divisor, int n, T &b)
 {
 #pragma unroll 4
     for (int k = n - 1; k >= 0; k--) {
@@ -192,7 +155,7 @@ __global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     if (mine && group.row == 0)
         put_integer(g.info, p.item, g.int_size, 0, r.info);
     const bool solves = mine && r.info == 0;
-    const Divisor<T> divisor(r.diagonal);
+    const QuickDivisor<T> divisor(r.diagonal);
     for (int64_t column = 0; column < g.nrhs; column++) {
         if (column > 0) {
             r.b = inside ? b[group.row + column * g.b.ld] : from_real<T>(0);
@@ -250,7 +213,7 @@ __global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     bool solves = p.there;
     if (g.after_gesv)
         solves = solves && tiny_info(g, p.item) == 0;
-    const Divisor<T> divisor(r.diagonal);
+    const QuickDivisor<T> divisor(r.diagonal);
     const int64_t end = least(g.nrhs, (slice + 1) * TINY_COLUMNS);
     for (int64_t column = slice * TINY_COLUMNS; column < end; column++) {
         r.b = inside ? b[row + column * g.b.ld] : from_real<T>(0);

@@ -371,6 +371,25 @@ static const struct bl_engine *engine_for(const struct batch *b, enum bl_reason 
     return bl_engine_for(saving, mode == BATCHLAPACK_MODE_GPU, why);
 }
 
+static int64_t info_of(const struct bl_job *job, int64_t i)
+{
+    const void *info = bl_problem_of(job, i).info;
+    return job->int_size == 8 ? *(const int64_t *)info : *(const int32_t *)info;
+}
+
+/* Of problems [0, done) those that the engine handed back, neighbours together. */
+static void redo(const struct batch *b, const struct bl_job *job, int64_t done)
+{
+    for (int64_t from = 0, to; from < done; from = to + 1) {
+        for (to = from; to < done && info_of(job, to) == BL_INFO_REDO;)
+            to++;
+        struct bl_job some = *job;
+        some.batch = to;
+        if (from < to)
+            bl_batch_on_cpu(&some, from, b->spelling, b->caller);
+    }
+}
+
 /* On host memory: each job by the engine as far as it gets, the rest by LAPACK. */
 static enum bl_reason run_on_host(struct batch *b, struct jobs *j,
                                   struct bl_traffic *traffic, enum bl_status *status)
@@ -396,10 +415,14 @@ static enum bl_reason run_on_host(struct batch *b, struct jobs *j,
         return BL_WHY_MEMORY;
     }
     *status = BL_OK;
-    for (int i = 0; i < j->count; i++)
+    for (int i = 0; i < j->count; i++) {
+        if (traffic->again)
+            redo(b, &j->job[i], done[i]);
         if (done[i] < j->job[i].batch)
             bl_batch_on_cpu(&j->job[i], done[i], b->spelling, b->caller);
-    return where;
+    }
+    bool all = (int64_t)traffic->again == b->sum.batch;
+    return where == BL_ON_GPU && all ? BL_WHY_NOTFINITE : where;
 }
 
 static void say_lost(const struct batch *b, enum bl_status status)
@@ -431,7 +454,7 @@ static void run(struct batch *b)
     __attribute__((cleanup(bl_leave))) struct bl_frame here = {NULL, 0};
     bool counted = bl_config()->counted;
     uint64_t begin = counted ? bl_now() : 0;
-    struct bl_traffic traffic = {0, 0};
+    struct bl_traffic traffic = {0};
     enum bl_status status = BL_OK;
     enum bl_reason where;
     struct jobs jobs = {.count = 0};

@@ -221,6 +221,10 @@ enum bl_reason {
 /* The engine, started when `saving` lifts the process's sum over the start-up cost (or at
  * once when forced); NULL and *why when this call is to be forwarded. */
 const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason *why);
+/* The same in two steps. The first takes no lock and makes no system call; only where it
+ * says so is the second worth a guard. */
+bool bl_engine_due(double saving, bool forced, enum bl_reason *why);
+const struct bl_engine *bl_engine_start(enum bl_reason *why);
 enum bl_reason bl_engine_failed(enum bl_status status); /* counts; may switch off */
 /* As bl_engine_for, but only where a CUDA driver is in the process already: without one
  * no pointer is a device pointer. *possible: one may be, even if there is no engine (any
@@ -234,11 +238,13 @@ const char *bl_engine_why(void);                /* why there is none */
 
 struct bl_traffic {
     uint64_t in, out; /* bytes over the link */
+    uint64_t again;   /* problems that the engine handed back */
 };
 
 /* Run a batch whose pointers are host memory. *done problems, from the first, are
  * complete in the caller's memory; the others are untouched (except after abort(), see
- * there). */
+ * there). So are those among the former that were handed back, but for their INFO, which
+ * is BL_INFO_REDO. */
 enum bl_status bl_pipeline(const struct bl_engine *engine, const struct bl_job *host,
                            int64_t *done, struct bl_traffic *traffic);
 void bl_pipeline_after_fork(void);
@@ -296,8 +302,6 @@ enum bl_status bl_batch_on_device(const struct bl_engine *e, struct bl_job *jobs
 void *bl_stream(void);                     /* of this thread; NULL: none was set */
 void bl_set_status(enum bl_status status); /* of this thread's last batched call */
 #define BL_BAD_ARGUMENT ((enum bl_status)BL_STATUSES)
-/* The engine left BL_INFO_REDO; within the shim only. */
-#define BL_REDO ((enum bl_status)(BL_STATUSES + 1))
 
 /* The mode that holds for this thread's calls: BATCHLAPACK_MODE_... */
 int bl_mode(void);

@@ -175,7 +175,7 @@ static void move_region(const struct bl_chunk *c, int which, size_t from, size_t
         memcpy(packed, c->table + from, to - from);
         return;
     }
-    if (r->flat && !triangle) {
+    if (r->flat && !triangle && !c->again) {
         copy(r->flat + from, packed, to - from, unpack);
         return;
     }
@@ -185,8 +185,9 @@ static void move_region(const struct bl_chunk *c, int which, size_t from, size_t
         size_t stop = bl_min(to, end);
         if (stop == from)
             continue; /* an empty matrix */
-        move_item(view_of(c->host, which, c->first + item), r->element, triangle,
-                  from - begin, stop - begin, packed, unpack);
+        if (!c->again || !c->again[item] || which == INFO)
+            move_item(view_of(c->host, which, c->first + item), r->element, triangle,
+                      from - begin, stop - begin, packed, unpack);
         packed += stop - from;
         from = stop;
     }
@@ -210,6 +211,8 @@ static void move_span(const struct bl_chunk *c, size_t from, size_t to, char *pi
 /* Columns [from, to) of a block. */
 static void move_columns(const struct bl_move *m, int64_t from, int64_t to)
 {
+    if (m->chunk->again)
+        return;
     const struct bl_job *host = m->chunk->host;
     struct view v = view_of(host, A, m->chunk->first);
     size_t element = m->chunk->region[A].element;
@@ -298,12 +301,12 @@ void bl_chunk_move(const struct bl_move *moves, int count, bl_moved *moved, void
     bl_workers_copy(UNIT_NS, sum, move_units, moved ? pass_on : NULL, &all);
 }
 
-enum bl_status bl_chunk_verdict(const struct bl_chunk *c, const char *pinned)
+enum bl_status bl_chunk_verdict(struct bl_chunk *c, const char *pinned)
 {
     const struct bl_region *r = &c->region[INFO];
     const char *info = pinned + (r->at - c->out_from);
     const bool wide = r->element == sizeof(int64_t);
-    bool missing = false, again = false;
+    bool missing = false;
     uint64_t bytes;
     memset(&bytes, UNWRITTEN, sizeof bytes);
     const int64_t unwritten = wide ? (int64_t)bytes : (int32_t)bytes;
@@ -311,9 +314,21 @@ enum bl_status bl_chunk_verdict(const struct bl_chunk *c, const char *pinned)
         const int64_t value =
             wide ? ((const int64_t *)info)[i] : ((const int32_t *)info)[i];
         missing |= value == unwritten;
-        again |= value == BL_INFO_REDO;
+        if (value != BL_INFO_REDO)
+            continue;
+        if (!c->again && !(c->again = calloc((size_t)c->count, sizeof *c->again)))
+            return BL_NOMEM;
+        c->again[i] = true;
     }
-    return missing ? BL_FAULT : again ? BL_REDO : BL_OK;
+    return missing ? BL_FAULT : BL_OK;
+}
+
+int64_t bl_chunk_again(const struct bl_chunk *c)
+{
+    int64_t sum = 0;
+    for (int64_t i = 0; c->again && i < c->count; i++)
+        sum += c->again[i];
+    return sum;
 }
 
 /* ---- layout ---- */
@@ -411,6 +426,7 @@ void bl_chunk_drop(struct bl_chunk *c)
     for (int i = 0; i < BL_REGIONS; i++)
         free(c->region[i].offset);
     free(c->table);
+    free(c->again);
     memset(c, 0, sizeof *c);
 }
 

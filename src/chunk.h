@@ -38,6 +38,7 @@ struct bl_chunk {
     size_t in_from, in_to, out_from, out_to; /* spans that go through pinned memory */
     size_t work_at, total;                   /* device memory */
     char *table;
+    bool *again; /* once the verdict is known: the problems handed back; NULL: none */
     struct bl_job job; /* its device pointers are set by bl_chunk_place() */
 };
 
@@ -71,9 +72,10 @@ void bl_chunk_move(const struct bl_move *moves, int count, bl_moved *moved, void
  * where there is none. */
 struct bl_move bl_chunk_block(const struct bl_chunk *c, int64_t col, size_t bytes);
 
-/* BL_OK, BL_FAULT where a problem's INFO has not been written, BL_REDO where one says so.
- * `pinned` holds the chunk's bytes from out_from
- * on, or as many of them as there is pinned memory for. */
-enum bl_status bl_chunk_verdict(const struct bl_chunk *c, const char *pinned);
+/* BL_FAULT where a problem's INFO has not been written. Of those that are handed back,
+ * nothing but INFO is unpacked from now on. `pinned` holds the chunk's bytes from
+ * out_from on, or as many of them as there is pinned memory for. */
+enum bl_status bl_chunk_verdict(struct bl_chunk *c, const char *pinned);
+int64_t bl_chunk_again(const struct bl_chunk *c); /* how many are handed back */
 
 #endif

@@ -90,6 +90,8 @@ static enum bl_reason run_on(const struct bl_engine *engine, const struct bl_cal
     if (status != BL_OK)
         return bl_engine_failed(status);
     bl_engine_succeeded();
+    if (traffic->again)
+        return BL_WHY_NOTFINITE;
     set_work(c);
     return BL_ON_GPU;
 }
@@ -101,12 +103,12 @@ static enum bl_reason offload(const struct bl_call *c, struct bl_traffic *traffi
     bool weighed = mode == BATCHLAPACK_MODE_AUTO && c->legal && !c->query && !c->empty;
     double saving = weighed ? bl_saving(c) : 0;
     enum bl_reason where;
-    if (!bl_worthwhile(c, mode, saving, &where))
+    if (!bl_worthwhile(c, mode, saving, &where) ||
+        !bl_engine_due(saving, mode == BATCHLAPACK_MODE_GPU, &where))
         return where;
     struct bl_guard guard;
     bl_guard_enter(&guard);
-    const struct bl_engine *engine =
-        bl_engine_for(saving, mode == BATCHLAPACK_MODE_GPU, &where);
+    const struct bl_engine *engine = bl_engine_start(&where);
     if (engine)
         where = run_on(engine, c, traffic);
     bl_guard_leave(&guard);
@@ -119,7 +121,7 @@ static void run(const struct bl_call *c, unsigned spelling, void **v, struct bl_
 {
     bool counted = bl_config()->counted;
     uint64_t begin = counted ? bl_now() : 0;
-    struct bl_traffic traffic = {0, 0};
+    struct bl_traffic traffic = {0};
     enum bl_reason where = offload(c, &traffic);
     if (where != BL_ON_GPU)
         bl_forward(t, c->id, spelling, v);

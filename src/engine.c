@@ -16,6 +16,7 @@
 
 #include "batchlapack.h"
 #include "bl.h"
+#include "floating_point.h"
 
 #define ENGINE_FILE "libbatchlapack_cuda.so"
 #define FAULTS_TO_SWITCH_OFF 3
@@ -195,19 +196,35 @@ static const struct bl_engine *ready(int now, enum bl_reason *why)
     return NULL;
 }
 
-const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason *why)
+static __attribute__((noinline)) uint64_t nanoseconds(double seconds)
+{
+    return (uint64_t)((seconds < 1e6 ? seconds : 1e6) * 1e9);
+}
+
+bool bl_engine_due(double saving, bool forced, enum bl_reason *why)
+{
+    int now = atomic_load_explicit(&state, memory_order_acquire);
+    if (now == READY)
+        return true;
+    if (now != ASLEEP) {
+        ready(now, why);
+        return false;
+    }
+    if (forced)
+        return true;
+    bl_floating_point before;
+    bl_hold(&before);
+    uint64_t ns = nanoseconds(saving);
+    bl_release(&before);
+    *why = BL_WHY_STARTUP;
+    return atomic_fetch_add(&saved_ns, ns) + ns >= (uint64_t)(BL_STARTUP_SECONDS * 1e9);
+}
+
+const struct bl_engine *bl_engine_start(enum bl_reason *why)
 {
     int now = atomic_load_explicit(&state, memory_order_acquire);
     if (now != ASLEEP)
         return ready(now, why);
-    if (!forced) {
-        uint64_t ns = (uint64_t)((saving < 1e6 ? saving : 1e6) * 1e9);
-        uint64_t sum = atomic_fetch_add(&saved_ns, ns) + ns;
-        if ((double)sum < BL_STARTUP_SECONDS * 1e9) {
-            *why = BL_WHY_STARTUP;
-            return NULL;
-        }
-    }
     uint64_t begin = bl_now();
     pthread_mutex_lock(&starting);
     now = atomic_load(&state);
@@ -220,6 +237,11 @@ const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason
     pthread_mutex_unlock(&starting);
     bl_stats_startup(bl_now() - begin);
     return ready(now, why);
+}
+
+const struct bl_engine *bl_engine_for(double saving, bool forced, enum bl_reason *why)
+{
+    return bl_engine_due(saving, forced, why) ? bl_engine_start(why) : NULL;
 }
 
 const struct bl_engine *bl_engine_for_device_data(bool *possible)
@@ -255,14 +277,11 @@ static void switch_off(enum bl_status status)
 
 enum bl_reason bl_engine_failed(enum bl_status status)
 {
-    switch ((int)status) { /* some are the shim's own */
+    switch (status) {
     case BL_NOMEM:
         return BL_WHY_MEMORY;
     case BL_UNSUPPORTED:
         return BL_WHY_NOENGINE;
-    case BL_REDO: /* the device did what it was asked for */
-        bl_engine_succeeded();
-        return BL_WHY_NOTFINITE;
     case BL_LOST:
         switch_off(status);
         return BL_WHY_FAULT;

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define BL_ENGINE_ABI 4
+#define BL_ENGINE_ABI 5
 
 enum bl_status {
 #define S(name, text) BL_##name,
@@ -93,6 +93,9 @@ struct bl_job {
      * INFO where NaN or an infinity has come up whose bits depend on an order of
      * operations that it does not keep. The problem's other results then mean nothing. */
     int redo;
+    /* Not 0, 0: A's columns come in parts, see part(). Those before `to` are there, those
+     * before `from` have gone through earlier runs of the same job in the same memory. */
+    int64_t from, to;
     void *work; /* device memory of engine->workspace(job) bytes, 256-byte aligned */
 };
 
@@ -161,9 +164,19 @@ struct bl_engine {
      */
     int (*bucket)(const struct bl_job *job, int64_t m, int64_t n);
 
+    /* While A is on its way, the columns that have come can be worked on: the job is run
+     * for those from 0 to part(job, 0), then from there to part(job, that), and so on,
+     * the last part ending with column n. A part's run follows the copies of its columns,
+     * the last one all copies; nobody has looked at the results before.
+     * An engine that wants all at once says n. Pointers in the job are not looked at. */
+    int64_t (*part)(const struct bl_job *job, int64_t from);
+
     /* Enqueue the whole job: all launches or an error. Asynchronous. INFO is written for
      * every problem. The arguments are legal; n, m >= 0. */
     enum bl_status (*run)(const struct bl_job *job, void *queue);
+
+    /* What is enqueued in `queue` from now on follows what is in `other` by now. */
+    enum bl_status (*follow)(void *queue, void *other);
 
     /* Wait for everything in the queue; BL_OK only when all of it succeeded. */
     enum bl_status (*wait)(void *queue);

@@ -26,6 +26,13 @@ static void handled_signals(sigset_t *set)
         sigdelset(set, synchronous[i]);
 }
 
+void bl_guard_add_handled(sigset_t *set)
+{
+    sigset_t handled;
+    handled_signals(&handled);
+    sigorset(set, set, &handled);
+}
+
 void bl_guard_enter(struct bl_guard *g)
 {
     sigset_t set;

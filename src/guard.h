@@ -13,5 +13,7 @@ struct bl_guard {
 };
 void bl_guard_enter(struct bl_guard *g);
 void bl_guard_leave(const struct bl_guard *g);
+/* Add the signals that have a handler by now. */
+void bl_guard_add_handled(sigset_t *set);
 
 #endif

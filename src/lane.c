@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "guard.h"
 #include "lane.h"
 
 #define LANES 4
@@ -22,6 +23,33 @@ static struct waiter {
 } * first_waiter, **last_waiter = &first_waiter; /* for a lane, in the order they came */
 static int hungry;                               /* lanes that wait for device memory */
 static pthread_cond_t given_back = PTHREAD_COND_INITIALIZER; /* for these */
+
+/* The guard keeps out the handlers that there were when the call began. One that another
+ * thread installs while this one waits must not run here either: it may leave by longjmp,
+ * and the lock, or our place among those who wait, would be lost with it. So nothing is
+ * delivered while the lock is held or waited for. What would end the process still does:
+ * whoever has the lane that we wait for takes it. */
+static sigset_t enter(void)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_mutex_lock(&lock);
+    return before;
+}
+
+static void leave(const sigset_t *before)
+{
+    pthread_mutex_unlock(&lock);
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+/* With what was installed meanwhile kept out from now on, until the guard is left. */
+static void wait_for(pthread_cond_t *event, sigset_t *before)
+{
+    pthread_cond_wait(event, &lock);
+    bl_guard_add_handled(before);
+}
 
 /* The child has none of the parent's device memory; its engine is off as well. */
 void bl_pipeline_after_fork(void)
@@ -65,23 +93,23 @@ static void serve(void)
 struct bl_lane *bl_lane_take(void)
 {
     struct waiter w = {.served = PTHREAD_COND_INITIALIZER};
-    pthread_mutex_lock(&lock);
+    sigset_t before = enter();
     *last_waiter = &w;
     last_waiter = &w.next;
     serve();
     while (!w.lane)
-        pthread_cond_wait(&w.served, &lock);
-    pthread_mutex_unlock(&lock);
+        wait_for(&w.served, &before);
+    leave(&before);
     return w.lane;
 }
 
 void bl_lane_give(struct bl_lane *lane)
 {
-    pthread_mutex_lock(&lock);
+    sigset_t before = enter();
     lane->taken = false;
     pthread_cond_broadcast(&given_back);
     serve();
-    pthread_mutex_unlock(&lock);
+    leave(&before);
 }
 
 static void drop_arena(const struct bl_engine *e, struct bl_lane *lane)
@@ -105,7 +133,7 @@ static void drop_ring(const struct bl_engine *e, struct bl_lane *lane)
 static void release_idle(const struct bl_engine *e)
 {
     bool holds = false;
-    pthread_mutex_lock(&lock);
+    sigset_t before = enter();
     for (int i = 0; i < LANES; i++) {
         struct bl_lane *lane = &lanes[i];
         if (!lane->taken && !lane->used)
@@ -117,7 +145,7 @@ static void release_idle(const struct bl_engine *e)
         holds |= lane->arena || lane->ring;
     }
     atomic_store(&bl_lanes_hold_memory, holds);
-    pthread_mutex_unlock(&lock);
+    leave(&before);
 }
 
 void bl_pipeline_count_call(void)
@@ -160,7 +188,7 @@ static enum bl_status need_arena(const struct bl_engine *e, struct bl_lane *lane
     atomic_store_explicit(&bl_lanes_hold_memory, true, memory_order_relaxed);
     if (lane->arena_bytes >= bytes)
         return BL_OK;
-    pthread_mutex_lock(&lock);
+    sigset_t before = enter();
     drop_arena(e, lane);
     enum bl_status status = allocate(e, lane, bytes);
     hungry++;
@@ -176,12 +204,12 @@ static enum bl_status need_arena(const struct bl_engine *e, struct bl_lane *lane
         if (!dropped && !busy)
             break;
         if (!dropped)
-            pthread_cond_wait(&given_back, &lock);
+            wait_for(&given_back, &before);
         status = allocate(e, lane, bytes);
     }
     hungry--;
     serve();
-    pthread_mutex_unlock(&lock);
+    leave(&before);
     return status;
 }
 
@@ -228,8 +256,8 @@ void bl_lane_settle(const struct bl_engine *e, struct bl_lane *lane)
         }
     if (!lost)
         return;
-    pthread_mutex_lock(&lock);
+    sigset_t before = enter();
     lane->ring = lane->arena = NULL;
     lane->ring_bytes = lane->arena_bytes = 0;
-    pthread_mutex_unlock(&lock);
+    leave(&before);
 }

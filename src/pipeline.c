@@ -4,7 +4,8 @@
  * with its own part of the lane's device memory and of its pinned ring: while the device
  * copies and computes, our workers pack the next chunk and unpack the oldest. A chunk
  * that is a single large problem has the whole lane for itself and goes through the ring
- * in pieces.
+ * in pieces; where the engine can, it works on the first columns of a matrix while the
+ * others are on their way (parts.c).
  *
  * The write-back rule: the caller's arrays are first written when the chunk's result has
  * been waited for, found clean and, where it fits the ring, lies in host memory. Until
@@ -16,6 +17,7 @@
 
 #include "chunk.h"
 #include "lane.h"
+#include "parts.h"
 
 #define ALIGNMENT ((size_t)256)                /* of a piece in the ring */
 #define SLOT_BYTES (BL_RING_BYTES / BL_TRACKS) /* of pinned memory, of a track */
@@ -24,6 +26,7 @@
 /* A single problem's pieces: where it fits the ring, and where it does not. */
 #define PIECE_BYTES ((size_t)4 << 20)
 #define LARGE_PIECE_BYTES ((size_t)8 << 20)
+#define PARTS_QUEUE 2 /* the copies have the first two */
 
 struct pipeline {
     const struct bl_engine *e;
@@ -132,15 +135,21 @@ static enum bl_status send(const struct pipeline *p, int track)
 }
 
 /* The chunk of this track has come back, and well? */
-static enum bl_status receive(const struct pipeline *p, int track)
+static enum bl_status receive(struct pipeline *p, int track)
 {
-    const struct bl_chunk *c = &p->flight[track];
+    struct bl_chunk *c = &p->flight[track];
     enum bl_status status = p->e->wait(p->lane->queue[track]);
     if (status == BL_OK)
         status = bl_chunk_verdict(c, slot_of(p, track));
     if (status == BL_OK)
         p->traffic->out += out_bytes(c);
     return status;
+}
+
+static void written_back(struct pipeline *p, const struct bl_chunk *c)
+{
+    *p->done += c->count;
+    p->traffic->again += (uint64_t)bl_chunk_again(c);
 }
 
 /* ---- a chunk that has the lane for itself ---- */
@@ -172,8 +181,9 @@ struct group {
     struct bl_move move[BL_MOST_MOVES];
     size_t bytes[BL_MOST_MOVES];
     int count, half;
-    size_t at;   /* `bytes` of all pieces before it */
-    bool reused; /* its half was another group's before */
+    size_t at;                      /* `bytes` of all pieces before it */
+    int64_t columns[BL_MOST_MOVES]; /* of A that a piece and those before it hold */
+    bool reused;                    /* its half was another group's before */
 };
 
 static bool next_piece(struct pieces *all, struct bl_move *m, size_t *bytes)
@@ -199,6 +209,16 @@ static bool next_piece(struct pieces *all, struct bl_move *m, size_t *bytes)
     return true;
 }
 
+/* Columns of A that the pieces so far hold. */
+static int64_t columns_of(const struct pieces *all)
+{
+    const struct bl_region *a = &all->c->region[BL_REGION_A];
+    size_t column = (size_t)all->c->host->m * a->element;
+    return a->blocks            ? all->col
+           : all->from <= a->at ? 0
+                                : (int64_t)((all->from - a->at) / column);
+}
+
 static bool next_group(struct pieces *all, struct group *g)
 {
     const size_t half = BL_RING_BYTES / 2, most = all->fits ? SIZE_MAX : half;
@@ -210,6 +230,7 @@ static bool next_group(struct pieces *all, struct group *g)
     for (size_t at = 0; g->count < BL_MOST_MOVES && at + LARGE_PIECE_BYTES <= most;) {
         if (!next_piece(all, &g->move[g->count], &g->bytes[g->count]))
             break;
+        g->columns[g->count] = columns_of(all);
         g->move[g->count++].pinned = ring + at;
         at = all->bytes - g->at;
     }
@@ -265,6 +286,7 @@ static enum bl_status copy_piece(const struct pieces *all, const struct group *g
 struct sending {
     const struct pieces *all;
     const struct group *g;
+    struct bl_parts *parts; /* hears of what is under way; NULL: none */
     enum bl_status status;
 };
 
@@ -273,23 +295,45 @@ static void send_piece(void *arg, int i)
     struct sending *s = arg;
     if (s->status == BL_OK)
         s->status = copy_piece(s->all, s->g, i);
+    if (s->status == BL_OK && s->parts)
+        bl_parts_there(s->parts, bl_min(s->g->columns[i], s->all->c->host->n - 1));
 }
 
-static enum bl_status send_pieces(const struct pipeline *p, const struct bl_chunk *c)
+static enum bl_status send_pieces(const struct pipeline *p, const struct bl_chunk *c,
+                                  struct bl_parts *parts)
 {
     struct pieces all = pieces_of(p, c, false);
     struct group g;
-    struct sending s = {&all, &g, send_direct(p, c, p->lane->arena, p->lane->queue[0])};
+    struct sending s = {&all, &g, parts,
+                        send_direct(p, c, p->lane->arena, p->lane->queue[0])};
     while (s.status == BL_OK && next_group(&all, &g)) {
         if (g.reused)
             s.status = p->e->wait(p->lane->queue[g.half]);
         if (s.status == BL_OK)
             bl_chunk_move(g.move, g.count, send_piece, &s);
     }
-    /* The run is on the first queue. */
-    if (s.status == BL_OK && all.groups > 1 && !all.fits)
-        s.status = p->e->wait(p->lane->queue[1]);
+    if (s.status == BL_OK && parts)
+        bl_parts_there(parts, c->host->n);
+    else if (s.status == BL_OK && all.groups > 1 &&
+             !all.fits) /* the run is on the first */
+        s.status = p->e->follow(p->lane->queue[0], p->lane->queue[1]);
     return s.status;
+}
+
+/* All of the chunk to the device, and its run. */
+static enum bl_status send_and_run(const struct pipeline *p, const struct bl_chunk *c,
+                                   bool in_parts)
+{
+    struct bl_parts parts;
+    void *queue = p->lane->queue[in_parts ? PARTS_QUEUE : 0];
+    if (in_parts)
+        bl_parts_begin(&parts, p->e, &c->job, queue, p->lane->queue);
+    enum bl_status status = send_pieces(p, c, in_parts ? &parts : NULL);
+    if (!in_parts)
+        return status == BL_OK ? p->e->run(&c->job, queue) : status;
+    enum bl_status of_parts = bl_parts_end(&parts, status != BL_OK);
+    status = status == BL_OK ? of_parts : status;
+    return status == BL_OK ? p->e->wait(queue) : status;
 }
 
 static enum bl_status copy_out_group(const struct pieces *all, const struct group *g)
@@ -301,7 +345,7 @@ static enum bl_status copy_out_group(const struct pieces *all, const struct grou
 }
 
 /* One that fits the ring is in there before the first byte is written. */
-static enum bl_status receive_at_once(const struct pipeline *p, const struct bl_chunk *c)
+static enum bl_status receive_at_once(const struct pipeline *p, struct bl_chunk *c)
 {
     struct pieces all = pieces_of(p, c, true);
     struct group g;
@@ -319,7 +363,7 @@ static enum bl_status receive_at_once(const struct pipeline *p, const struct bl_
 }
 
 /* A larger one is written as it arrives, but for `stage`, which holds all of it first. */
-static enum bl_status receive_pieces(const struct pipeline *p, const struct bl_chunk *c,
+static enum bl_status receive_pieces(const struct pipeline *p, struct bl_chunk *c,
                                      char *stage)
 {
     struct pieces all = pieces_of(p, c, true), ahead = all;
@@ -348,7 +392,7 @@ static enum bl_status receive_pieces(const struct pipeline *p, const struct bl_c
     return status;
 }
 
-static enum bl_status receive_staged(const struct pipeline *p, const struct bl_chunk *c)
+static enum bl_status receive_staged(const struct pipeline *p, struct bl_chunk *c)
 {
     struct pieces all = pieces_of(p, c, true);
     struct group g;
@@ -364,7 +408,7 @@ static enum bl_status receive_staged(const struct pipeline *p, const struct bl_c
     return status;
 }
 
-static enum bl_status receive_large(const struct pipeline *p, const struct bl_chunk *c)
+static enum bl_status receive_large(const struct pipeline *p, struct bl_chunk *c)
 {
     if (pieces_of(p, c, true).fits)
         return receive_at_once(p, c);
@@ -379,21 +423,21 @@ static __attribute__((noinline)) enum bl_status run_alone(struct pipeline *p,
 {
     size_t ring = (size_t)bl_max((int64_t)all_bytes(p, c, false, true),
                                  (int64_t)all_bytes(p, c, true, true));
-    int queues = ring > BL_RING_BYTES ? 2 : 1;
+    bool in_parts = ring > BL_RING_BYTES && !c->region[BL_REGION_A].direct &&
+                    bl_parts_wanted(p->e, &c->job);
+    int queues = in_parts ? PARTS_QUEUE + 1 : ring > BL_RING_BYTES ? 2 : 1;
     enum bl_status status = bl_lane_need(p->e, p->lane, queues, ring, c->total);
     if (status != BL_OK)
         return status;
     p->tracks = 0; /* the lane's memory is no longer shared out among tracks */
     bl_chunk_place(c, p->lane->arena);
-    status = send_pieces(p, c);
-    if (status == BL_OK)
-        status = p->e->run(&c->job, p->lane->queue[0]);
+    status = send_and_run(p, c, in_parts);
     if (status == BL_OK)
         status = receive_large(p, c);
     if (status != BL_OK)
         return status;
     p->next += c->count;
-    *p->done += c->count;
+    written_back(p, c);
     return BL_OK;
 }
 
@@ -494,7 +538,7 @@ static enum bl_status turn(struct pipeline *p, bool sends)
     }
     bl_chunk_move(move, 2, send_packed, &t);
     if (receives) {
-        *p->done += o->count;
+        written_back(p, o);
         bl_chunk_drop(o);
         p->oldest = (old + 1) % p->tracks;
         p->in_flight--;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "bl.h"
+#include "floating_point.h"
 #include "guard.h"
 #include "workers.h"
 
@@ -124,8 +125,10 @@ static struct bl_cost batch_cost(const struct bl_call *c)
 {
     double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs, b = (double)c->batch;
     double one = model[c->reference ? MODEL_CPU_RATE_REFERENCE : MODEL_CPU_RATE];
+    int threads = bl_workers_count();
+    double lock = c->reference || threads == 1 ? 0 : model[MODEL_CPU_LOCK];
     struct bl_cost seconds = {
-        b * (model[MODEL_CPU_CALL] + bl_flops(c->id, m, n, r) / one) / bl_workers_count(),
+        b * (lock + (model[MODEL_CPU_CALL] + bl_flops(c->id, m, n, r) / one) / threads),
         bl_batch_latency(c) +
             b * (column_seconds(c) / IN_FLIGHT +
                  moved_and_computed(c->id, m, n, r, model[MODEL_BATCH_LINK],
@@ -236,7 +239,8 @@ static bool is_chain(const struct bl_call *c)
     return (c->trans && c->trans != 'N') || (c->has_b && c->uplo == 'L');
 }
 
-static struct bl_cost cost(const struct bl_call *c)
+/* Not inlined: nothing of it may move out of bl_hold() and bl_release(). */
+static __attribute__((noinline)) struct bl_cost cost(const struct bl_call *c)
 {
     double m = (double)c->m, n = (double)c->n, r = (double)c->nrhs;
     struct bl_cost seconds;
@@ -254,11 +258,11 @@ static struct bl_cost cost(const struct bl_call *c)
 /* The program's floating-point flags and traps do not notice. */
 static double cost_unnoticed(const struct bl_call *c, struct bl_cost *seconds)
 {
-    fenv_t env;
-    feholdexcept(&env);
+    bl_floating_point before;
+    bl_hold(&before);
     *seconds = cost(c);
     volatile double saving = seconds->cpu - seconds->gpu;
-    fesetenv(&env);
+    bl_release(&before);
     return saving;
 }
 

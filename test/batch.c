@@ -13,16 +13,20 @@
  * themselves.
  */
 #include <complex.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "bl.h"
 #include "mock_engine.h"
 #include "reference.h"
+#include "workers.h"
 
 static const struct bl_engine *engine;
 static bool heavy, small, tiny; /* few sizes, for tools that slow everything down */
@@ -397,14 +401,15 @@ static bool check_item(struct batch *s, const struct slab *slab, int64_t i)
     return true;
 }
 
-/* Item i is as it was before the call. */
-static bool check_untouched(struct batch *s, const struct slab *slab, int64_t i)
+/* Item i is as it was before the call, but for its INFO, which is this. */
+static bool check_only_info(struct batch *s, const struct slab *slab, int64_t i,
+                            int64_t info)
 {
     const struct problem *p = problem_of(s, i);
     int64_t at = place(s, i);
     if (memcmp(slab->a + (size_t)at * slab->a_bytes, p->a.data, slab->a_bytes) ||
         memcmp(slab->b + (size_t)at * slab->b_bytes, p->b.data, slab->b_bytes) ||
-        integer_get(slab->info, i * slab->info_stride, s->int_size) != INTEGER_GUARD)
+        integer_get(slab->info, i * slab->info_stride, s->int_size) != info)
         return complain(s, i, "not done, but", "it was written");
     for (int64_t k = 0; k < pivots_of(s); k++)
         if (integer_get(slab->ipiv, at * slab->ipiv_stride + k, s->int_size) !=
@@ -413,12 +418,17 @@ static bool check_untouched(struct batch *s, const struct slab *slab, int64_t i)
     return true;
 }
 
+static bool check_untouched(struct batch *s, const struct slab *slab, int64_t i)
+{
+    return check_only_info(s, slab, i, INTEGER_GUARD);
+}
+
 /* Run the batch as it is posed: `done` items must come out right, the rest untouched. */
 static bool run_expecting(struct batch *s, enum bl_status expected, int64_t expected_done)
 {
     struct slab slab = new_slab(s);
     struct bl_job job = job_of(s, &slab);
-    struct bl_traffic traffic = {0, 0};
+    struct bl_traffic traffic = {0};
     int64_t done = -1;
     enum bl_status status = bl_pipeline(engine, &job, &done, &traffic);
     char detail[80];
@@ -587,9 +597,8 @@ static const struct {
     {BL_POTRI, BL_Z, 731, 0, 1, 1, false, false},
 };
 
-static void several_chunks(int64_t item, void *data)
+static struct batch large_batch(int64_t item)
 {
-    (void)data;
     struct batch s = {.routine = large[item].routine,
                       .precision = large[item].precision,
                       .uplo = item % 2 ? 'L' : 'U',
@@ -607,6 +616,13 @@ static void several_chunks(int64_t item, void *data)
     new_problems(&s, bl_min(11, s.count));
     for (int64_t k = 0; k < s.inputs; k++)
         pose(&s, k, NULL, CLASS_RANDOM, rng_next(&r));
+    return s;
+}
+
+static void several_chunks(int64_t item, void *data)
+{
+    (void)data;
+    struct batch s = large_batch(item);
     run(&s);
     drop_problems(&s);
     const char *name = routine_name(s.routine, s.precision);
@@ -642,7 +658,7 @@ static void large_triangle(int64_t item, void *data)
                          .batch = 1,
                          .a = {a, NULL, lda, 0},
                          .info = {&info, NULL, 0, 0}};
-    struct bl_traffic traffic = {0, 0};
+    struct bl_traffic traffic = {0};
     int64_t done = 0;
     if (bl_pipeline(engine, &job, &done, &traffic) != BL_OK || info != 0)
         snprintf(why, sizeof why, "status or INFO");
@@ -658,7 +674,8 @@ static void large_triangle(int64_t item, void *data)
     if (traffic.in * 10 > square * 6 || traffic.out * 10 > square * 6)
         snprintf(why, sizeof why, "more than the triangle crossed the link");
     free(a);
-    verdict(why, "batch-large-triangle-%c-%lld", job.uplo, (long long)(lda - n));
+    verdict(why, "batch-large-triangle-%c-%lld%s", job.uplo, (long long)(lda - n),
+            item < 4 ? "" : "-in-parts");
 }
 
 /* ---- faults of the field, batched ---- */
@@ -829,7 +846,7 @@ static void far_apart(enum bl_precision p)
                          .a = {a, NULL, N, stride},
                          .ipiv = {ipiv, NULL, 0, ipiv_stride},
                          .info = {info, NULL, 0, 1}};
-    struct bl_traffic traffic = {0, 0};
+    struct bl_traffic traffic = {0};
     int64_t done = 0;
     if (bl_pipeline(engine, &job, &done, &traffic) != BL_OK || done != items)
         snprintf(why, sizeof why, "%lld of %lld done", (long long)done, (long long)items);
@@ -925,7 +942,7 @@ static void failing_in_mid_batch(bool pinned)
                 &(struct mock_order){.step = step[k], .at = at[i], .status = BL_FAULT});
             struct slab slab = new_slab(&s);
             struct bl_job job = job_of(&s, &slab);
-            struct bl_traffic traffic = {0, 0};
+            struct bl_traffic traffic = {0};
             int64_t done = -1;
             enum bl_status status = bl_pipeline(engine, &job, &done, &traffic);
             bool fired = steps_taken(step[k]) >= at[i];
@@ -949,6 +966,144 @@ static void failing_in_mid_batch(bool pinned)
     mock_order(&nothing);
     drop_problems(&s);
     verdict(s.why, "batch-failing-in-the-middle%s", pinned ? "-pinned" : "");
+}
+
+/* Every third problem of a chunk, or the only one, comes back to be done elsewhere: the
+ * others are right, and of these nothing but INFO is written. */
+static void handed_back(int64_t item)
+{
+    struct batch s = large_batch(item);
+    struct slab slab = new_slab(&s);
+    struct bl_job job = job_of(&s, &slab);
+    struct bl_traffic traffic = {0};
+    int64_t done = -1, again = 0;
+    mock_order(
+        &(struct mock_order){.step = MOCK_STEPS, .hand_back = s.count > 1 ? 3 : 1});
+    enum bl_status status = bl_pipeline(engine, &job, &done, &traffic);
+    mock_order(&nothing);
+    if (status != BL_OK || done != s.count)
+        complain(&s, -1, "status", "not as if all had been done");
+    for (int64_t i = 0; i < s.count && !*s.why; i++) {
+        int64_t info = integer_get(slab.info, i * slab.info_stride, s.int_size);
+        again += info == BL_INFO_REDO;
+        if (info == BL_INFO_REDO)
+            check_only_info(&s, &slab, i, info);
+        else
+            check_item(&s, &slab, i);
+    }
+    if (!*s.why && (again != (int64_t)traffic.again || again < (s.count + 3) / 4 ||
+                    again > (s.count + 2) / 3))
+        complain(&s, -1, "handed back", "not as many as there are");
+    drop_slab(&s, &slab);
+    drop_problems(&s);
+    const char *name = routine_name(s.routine, s.precision);
+    verdict(s.why, "batch-handed-back-%s-%c-%lld", name + 1, *name, (long long)item);
+}
+
+/* One matrix whose first columns are worked on while the others are on their way: the
+ * right result, also where a step of it fails, and then nothing written. The mock turns
+ * the bits of columns it was given, so one that is copied later, or again, comes out
+ * wrong. */
+static const struct {
+    enum bl_routine_id routine;
+    enum bl_precision precision;
+    int64_t m, n, nrhs, gap, part;
+    bool pinned;
+} arriving[] = {
+    {BL_GETRF, BL_D, 1200000, 16, 0, 0, 5, false},
+    {BL_GETRF, BL_Z, 250000, 33, 0, 1, 10, false},
+    {BL_GETRF, BL_S, 1500000, 13, 0, 3, 1, true},
+    {BL_GESV, BL_D, 100, 100, 90000, 0, 30, false}, /* B is what takes long */
+};
+
+static void in_parts(int64_t item)
+{
+    struct batch s = {.routine = arriving[item].routine,
+                      .precision = arriving[item].precision,
+                      .uplo = 'L',
+                      .trans = 'N',
+                      .m = arriving[item].m,
+                      .n = arriving[item].n,
+                      .nrhs = arriving[item].nrhs,
+                      .lda = arriving[item].m + arriving[item].gap,
+                      .ldb = arriving[item].m,
+                      .count = 1,
+                      .int_size = 4,
+                      .pinned = arriving[item].pinned};
+    /* Slow enough for a part to be run as soon as it may be. */
+    const struct mock_order parts = {
+        .step = MOCK_STEPS, .part = arriving[item].part, .slow_us = 3000};
+    struct mock_counts before, after;
+    new_problems(&s, 1);
+    pose(&s, 0, NULL, CLASS_RANDOM, (uint64_t)item);
+    mock_order(&parts);
+    mock_counted(&before);
+    run(&s);
+    mock_counted(&after);
+    int64_t wanted = (s.n + parts.part - 1) / parts.part;
+    if (!*s.why && (int64_t)(after.parts - before.parts) != wanted - 1)
+        complain(&s, -1, "parts", "not as many as ordered");
+    static const enum mock_step steps[] = {MOCK_RUN, MOCK_COPY_IN, MOCK_WAIT};
+    for (int k = 0; item == 0 && k < 3; k++)
+        for (uint64_t at = 1; at < 20 && !*s.why; at += k ? 3 : 1) {
+            struct mock_order order = parts;
+            order.step = steps[k];
+            order.at = at;
+            order.status = BL_FAULT;
+            mock_order(&order);
+            struct slab slab = new_slab(&s);
+            struct bl_job job = job_of(&s, &slab);
+            struct bl_traffic traffic = {0};
+            int64_t done = -1;
+            /* From the first wait for results on the process would end. */
+            if (k < 2 || at <= 4) {
+                enum bl_status status = bl_pipeline(engine, &job, &done, &traffic);
+                bool fired = steps_taken(steps[k]) >= at;
+                if (status != (fired ? BL_FAULT : BL_OK) || done != !fired)
+                    complain(&s, -1, "status", "not the one ordered");
+                else if (fired)
+                    check_untouched(&s, &slab, 0);
+            }
+            drop_slab(&s, &slab);
+        }
+    mock_order(&nothing);
+    if (!*s.why)
+        run(&s); /* and as a whole */
+    drop_problems(&s);
+    const char *name = routine_name(s.routine, s.precision);
+    verdict(s.why, "batch-in-parts-%s-%c-%lld%s", name + 1, *name, (long long)item,
+            bl_workers_count() == 1 ? "-without-threads" : "");
+}
+
+static void all_in_parts(void)
+{
+    for (int64_t i = 0; i < (int64_t)(sizeof arriving / sizeof *arriving); i++)
+        in_parts(i);
+}
+
+/* This program again, with an option that lets it start no thread. */
+static void all_without_threads(void)
+{
+    int status = -1;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("BATCHLAPACK_THREADS", "1", 1);
+        execl("/proc/self/exe", "batch", "--parts", (char *)NULL);
+        _exit(127);
+    }
+    waitpid(child, &status, 0);
+    verdict(status == 0 ? "" : "see above", "batch-in-parts-without-threads");
+}
+
+static int64_t threads_now(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int64_t count = 0;
+    for (struct dirent *d; tasks && (d = readdir(tasks));)
+        count += *d->d_name != '.';
+    closedir(tasks);
+    return count;
 }
 
 /* Chunks of one batch are under way at the same time, in bounded memory. */
@@ -994,7 +1149,7 @@ static void beyond_32_bits(void)
                          .a = {a, NULL, m, 0},
                          .ipiv = {ipiv, NULL, 0, 0},
                          .info = {&info, NULL, 0, 0}};
-    struct bl_traffic traffic = {0, 0};
+    struct bl_traffic traffic = {0};
     int64_t done = 0;
     if (!a) {
         printf("skip batch-beyond-32-bits - no 9 GB of memory\n");
@@ -1017,6 +1172,7 @@ static void beyond_32_bits(void)
 
 int main(int argc, char **argv)
 {
+    bool parts = argc > 1 && strcmp(argv[1], "--parts") == 0; /* these alone */
     heavy = argc > 1 && strcmp(argv[1], "--heavy") == 0;
     tiny = argc > 1 && strcmp(argv[1], "--tiny") == 0;
     small = tiny || (argc > 1 && strcmp(argv[1], "--small") == 0);
@@ -1028,6 +1184,12 @@ int main(int argc, char **argv)
     if (!engine)
         return 1;
     find_mock();
+    if (parts) {
+        all_in_parts();
+        if (bl_workers_count() == 1)
+            verdict(threads_now() == 1 ? "" : "some are left", "batch-no-threads");
+        return failures() != 0;
+    }
     if (mock_order)
         out_of_memory();
     else
@@ -1045,6 +1207,13 @@ int main(int argc, char **argv)
         overlap();
         failing_in_mid_batch(false);
         failing_in_mid_batch(true);
+        for (int64_t i = 0; i < (int64_t)(sizeof large / sizeof *large); i++)
+            handed_back(i);
+        all_in_parts();
+        all_without_threads();
+        mock_order(&(struct mock_order){.step = MOCK_STEPS, .part = 700});
+        large_triangle(4, NULL); /* in parts */
+        mock_order(&nothing);
     }
     return failures() != 0;
 }

@@ -46,21 +46,22 @@ wrap() { # NAME COMMAND...: a script of that name, for test/run
 list=
 engine=$BUILD/.libs/libbatchlapack_cuda.so
 # batch links the shim in, and so looks beside itself for the engine.
+# The longest come first.
+wrap device-entries "$(program entries)" --heavy
+wrap device-large env BATCHLAPACK_ENGINE="$engine" "$(program large)" "${LARGEST:-2047}"
+wrap device-xlintst bash "$here/xlintst.sh"
+wrap device-large-panel "$BUILD/test/device/large_panel"
+wrap device-mid env BATCHLAPACK_ENGINE="$engine" "$(program mid)" "${MATRICES:-3000}" 400
 wrap device-compare "$(program compare)" "${MATRICES:-2000}"
 wrap device-batch env BATCHLAPACK_ENGINE="$engine" "$(program batch)" --heavy
-wrap device-tiny env BATCHLAPACK_ENGINE="$engine" "$(program tiny)" 20000
-wrap device-tiny-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 20000
-wrap device-large env BATCHLAPACK_ENGINE="$engine" "$(program large)" "${LARGEST:-2047}"
-wrap device-mid-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 0 beyond
-wrap device-reciprocal "$BUILD/test/device/reciprocal"
-wrap device-large-panel "$BUILD/test/device/large_panel"
-wrap device-large-capture "$BUILD/test/device/large_capture" "$engine"
-wrap device-entries "$(program entries)" --heavy
-wrap device-mid env BATCHLAPACK_ENGINE="$engine" "$(program mid)" "${MATRICES:-3000}" 400
 wrap device-mid-solve env BATCHLAPACK_ENGINE="$engine" "$(program mid_solve)" 660 300
-wrap device-field-faults "$(program field_faults)" --heavy
-wrap device-xlintst bash "$here/xlintst.sh"
 wrap device-examples bash "$here/examples.sh"
+wrap device-mid-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 0 beyond
+wrap device-field-faults "$(program field_faults)" --heavy
+wrap device-tiny-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 20000
+wrap device-tiny env BATCHLAPACK_ENGINE="$engine" "$(program tiny)" 20000
+wrap device-large-capture "$BUILD/test/device/large_capture" "$engine"
+wrap device-reciprocal "$BUILD/test/device/reciprocal"
 whole=yes
 [ "${MATRICES:-2000}" -ge 2000 ] || whole=no
 if [ "${SANITIZER:-yes}" = no ] || ! command -v compute-sanitizer >/dev/null; then

@@ -26,6 +26,7 @@
 
 static const struct bl_engine *engine;
 static void (*mock_order)(const struct mock_order *); /* NULL: the CUDA engine */
+static void (*mock_counted)(struct mock_counts *);
 static bool heavy;
 
 enum memory { PAGEABLE, PINNED, DEVICE, DEVICE_ARRAYS, MEMORIES };
@@ -1105,6 +1106,30 @@ static void host_faults(enum bl_row row, enum mock_step step, const char *name)
     drop(&s);
 }
 
+/* The engine hands every third matrix back: it does all of them all the same, once, and
+ * the program's own LAPACK does those. */
+static void hands_back(enum bl_row row, enum bl_precision p)
+{
+    static const struct mock_order none = {.step = MOCK_STEPS};
+    struct rng r = {19};
+    struct batch s = new_batch(row, p, 3 * (row % 2), PAGEABLE, 40, 60, &r);
+    struct mock_counts before, after;
+    int64_t there = 0;
+    pose(&s, 9);
+    for (int64_t i = 0; i < s.count; i++)
+        there += s.m[s.of[i]] > 0 && s.n[s.of[i]] > 0;
+    mock_counted(&before);
+    mock_order(&(struct mock_order){.step = MOCK_STEPS, .hand_back = 3});
+    run(&s);
+    mock_order(&none);
+    mock_counted(&after);
+    if (!*s.why && (int64_t)(after.problems - before.problems) < there)
+        snprintf(s.why, sizeof s.why, "the engine did %lld of %lld",
+                 (long long)(after.problems - before.problems), (long long)there);
+    verdict(s.why, "handed-back-%c%s", "sdcz"[p], bl_rows[row].name);
+    drop(&s);
+}
+
 /* ---- threads, fork ---- */
 
 static void one_thread(int64_t item, void *data)
@@ -1168,6 +1193,8 @@ static bool find_engine(void)
     engine = symbol;
     symbol = dlsym(handle, "mock_set");
     memcpy(&mock_order, &symbol, sizeof symbol);
+    symbol = dlsym(handle, "mock_read");
+    memcpy(&mock_counted, &symbol, sizeof symbol);
     must(engine->queue_open(&queue), "queue");
     void *p;
     must(engine->host_alloc(STAGE, &p), "stage");
@@ -1214,6 +1241,9 @@ int main(int argc, char **argv)
         host_faults(BL_ROW_GETRF_GROUPS, MOCK_RUN, "run");
         host_faults(BL_ROW_GETRF_GROUPS, MOCK_COPY_IN, "copy-in");
         host_faults(BL_ROW_GESV_STRIDED, MOCK_RUN, "run");
+        for (int i = 0; i < ENTRIES; i++)
+            hands_back((enum bl_row)(FIRST_BATCHED + i),
+                       (enum bl_precision)(i % BL_PRECISIONS));
     }
     batchlapack_set_mode(BATCHLAPACK_MODE_DEFAULT);
     int before = failures();

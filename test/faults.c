@@ -7,6 +7,7 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -354,6 +355,77 @@ static int limited(void)
     return right ? 0 : 1;
 }
 
+/* ---- a handler that is installed while a call waits ---- */
+
+static sigjmp_buf back;
+static void jump_back(int signal)
+{
+    siglongjmp(back, signal);
+}
+
+static void *one_call(void *arg)
+{
+    call(arg, BATCHLAPACK_MODE_GPU);
+    return arg;
+}
+
+/* It leaves by longjmp. */
+static void *a_call_that_is_left(void *arg)
+{
+    if (sigsetjmp(back, 1) == 0)
+        call(arg, BATCHLAPACK_MODE_GPU);
+    return arg;
+}
+
+/* Four calls have all lanes of a slow device; a fifth waits for one when its thread is
+ * sent a signal. Neither its place in the queue nor a lane is lost: all are served again,
+ * one by one and all at once. */
+static int left_while_waiting(void)
+{
+    enum { CALLS = 4, ROUNDS = 5 };
+    struct mock_order slow = {.step = MOCK_STEPS, .slow_us = 60000};
+    struct problem p[CALLS + 1];
+    pthread_t thread[CALLS + 1];
+    void *expected[CALLS + 1];
+    size_t bytes;
+    bool right = true;
+    for (int i = 0; i <= CALLS; i++) {
+        p[i] = make(bl_id(BL_GETRF, BL_D), 30, 1);
+        call(&p[i], BATCHLAPACK_MODE_CPU);
+        expected[i] = snapshot(&p[i], &bytes);
+    }
+    call(&p[0], BATCHLAPACK_MODE_GPU);
+    for (int round = 0; round < ROUNDS; round++) {
+        set(&slow);
+        signal(SIGUSR1, SIG_DFL);
+        for (int i = 0; i < CALLS; i++)
+            pthread_create(&thread[i], NULL, one_call, &p[i]);
+        usleep(40000);
+        pthread_create(&thread[CALLS], NULL, a_call_that_is_left, &p[CALLS]);
+        usleep(40000);
+        signal(SIGUSR1, jump_back);
+        pthread_kill(thread[CALLS], SIGUSR1);
+        for (int i = 0; i <= CALLS; i++)
+            pthread_join(thread[i], NULL);
+        set(&none);
+        for (int i = 0; i < CALLS; i++)
+            right = right && same(&p[i], expected[i]);
+    }
+    struct mock_counts before, after;
+    read_counts(&before);
+    set(&slow);
+    for (int i = 0; i <= CALLS; i++)
+        pthread_create(&thread[i], NULL, one_call, &p[i]);
+    for (int i = 0; i <= CALLS; i++) {
+        pthread_join(thread[i], NULL);
+        right = right && same(&p[i], expected[i]);
+    }
+    read_counts(&after);
+    for (int i = 0; i <= CALLS; i++)
+        destroy(&p[i], expected[i]);
+    return !right ? 1 : after.problems - before.problems != CALLS + 1 ? 2 : 0;
+}
+
 /* ---- running ----  */
 
 /* The controls of the engine that the library will load. */
@@ -508,6 +580,10 @@ int main(int argc, char **argv)
             return switch_off();
         if (strcmp(argv[1], "idle") == 0)
             return idle();
+        if (strcmp(argv[1], "left") == 0) {
+            alarm(60);
+            return left_while_waiting();
+        }
         if (strcmp(argv[1], "limited") == 0)
             return limited();
         for (unsigned r = 0; r < BL_LAPACK_ROUTINES; r++) /* "some": for slow tools */
@@ -527,6 +603,8 @@ int main(int argc, char **argv)
         "wrong data, or the engine was asked too often");
     say(child(argv[0], "idle", 0, 0, 0, false) == 0, "idle-memory-given-back",
         "wrong data, or memory kept or not taken again");
+    say(child(argv[0], "left", 0, 0, 0, false) == 0, "left-while-waiting",
+        "wrong data, or a lane or a place in the queue was lost");
     setenv("BATCHLAPACK_MEMORY", "20K", 1);
     say(child(argv[0], "limited", 0, 0, 0, false) == 0, "memory-limit", "exceeded");
     unsetenv("BATCHLAPACK_MEMORY");

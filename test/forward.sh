@@ -321,6 +321,13 @@ else
 fi
 prints interrupted-start-cancelled fine "${gpu[@]}" BL_MOCK_OPEN_MS=400 ./interrupted cancel
 both flags-nothing-rounded fine ./interrupted flags
+# Without an engine a call that would be worth it costs no system call.
+if preload='' run ./interrupted quiet && [ "$(<out)" = fine ]; then
+    prints no-engine-no-system-call fine BATCHLAPACK_MODE=gpu BATCHLAPACK_ENGINE=/nowhere \
+        ./interrupted quiet
+else
+    skip no-engine-no-system-call 'the LAPACK here makes some itself'
+fi
 both options-nul 'DPOTRF 1 fine' ./interrupted nul
 # A relative path to the library, and another directory when the engine is looked for: the
 # mock in the engine's place, beside a copy of the library.

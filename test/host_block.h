@@ -14,17 +14,17 @@
 namespace host_warp
 {
 
-inline Barrier numbered[16];
+/* Of a block; number 0 is the one at which all of it meets. */
+inline Barrier numbered[36][16];
 
-/* Number 0 is the block's own. */
 inline void arrive_at(int number, int expected)
 {
-    arrive(numbered[number], expected, "a barrier of the block");
+    arrive(numbered[current / threads][number], expected, "a barrier of the block");
 }
 
 inline void meet_at(int number, int expected)
 {
-    wait(numbered[number], expected, "a barrier of the block");
+    wait(numbered[current / threads][number], expected, "a barrier of the block");
 }
 
 inline void meet_block()

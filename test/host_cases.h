@@ -308,6 +308,16 @@ struct Case {
     }
 };
 
+/* Infinities on the diagonal of A and elsewhere in the triangle: who takes a quotient
+ * that is zero for a zero, which xTRSM leaves out, shows it. */
+template <class T>
+void make_quotients_zero(Case<T> &c, bool upper)
+{
+    const int k = below(c.n), i = upper ? below(k + 1) : k + below(c.n - k);
+    c.a[k + k * size_t(c.lda)] = from_real<T>(INFINITY);
+    c.a[i + k * size_t(c.lda)] = from_real<T>(INFINITY);
+}
+
 /* After INFO = k of a factorisation only the leading minor is meant: what lies beyond, in
  * the triangle, is made equal. */
 template <class T>
@@ -376,6 +386,24 @@ double inverse_residual(int n, const A &a, const X &x)
     }
     return double(most / size_a / size_x / n /
                   (sizeof(Real<T>) == 4 ? 0x1p-24 : 0x1p-53));
+}
+
+/* The same of arrays; -1 where it or X is not finite. */
+template <class T>
+double residual(const Array<T> &a, int lda, const Array<T> &x, int ldx, int n)
+{
+    auto element = [](const Array<T> &m, int ld, int i, int j) {
+        const Real<T> *p = (const Real<T> *)&m[i + size_t(j) * ld];
+        return std::complex<long double>(p[0], width<T> == 2 ? p[width<T> - 1] : 0);
+    };
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < n; i++)
+            if (!std::isfinite(std::abs(element(x, ldx, i, j))))
+                return -1;
+    const double r = inverse_residual<T>(
+        n, [&](int i, int j) { return element(a, lda, i, j); },
+        [&](int i, int j) { return element(x, ldx, i, j); });
+    return std::isfinite(r) ? r : -1; /* zeros can be the inverse of infinities */
 }
 
 /* test(a number, the second argument or `preset`) for each of the four types of number;

@@ -161,12 +161,8 @@ void test_solve(int repeats)
         factor(uplo, &c.n, c.a.data(), &c.lda, &info, 1);
         if (turn % 4 == 0) /* what skips a zero shows it */
             c.a[below(n) * size_t(c.lda + 1)] = from_real<T>(INFINITY);
-        if (turn % 8 == 4) { /* and what takes a quotient for one */
-            const int k = below(n - 1), i = k + 1 + below(n - k - 1);
-            c.a[k * size_t(c.lda + 1)] = from_real<T>(INFINITY);
-            c.a[UPPER ? k + i * size_t(c.lda) : i + k * size_t(c.lda)] =
-                from_real<T>(INFINITY);
-        }
+        if (turn % 8 == 4) /* and what takes a quotient for one */
+            make_quotients_zero(c, UPPER);
         c.a0 = c.a;
         c.b0 = c.b;
         c.label += text(" uplo=%s turn=%d", uplo, turn);

@@ -9,7 +9,8 @@
  */
 #include "host_warp.h"
 #include <complex>
-#include "tiny_cholesky.cuh"
+#include "tiny_cholesky_inverse.cuh"
+#include "tiny_cholesky_solve.cuh"
 #include "host_cases.h"
 
 namespace
@@ -22,45 +23,56 @@ using Plain = void(const char *, int *, T *, int *, int *, size_t);
 template <class T>
 using Solve = void(const char *, int *, int *, T *, int *, T *, int *, int *, size_t);
 
-/* What the kernels of tiny_potrf.cu, tiny_posv.cu and tiny_potri.cu do; a group whose
- * case is NULL lies behind the end of the batch. */
-template <class T, int N, int G, bool UPPER>
-void run_lanes(Routine routine, const std::vector<Case<T> *> &cases, int nrhs)
+/* A warp does work(matrix, its case, room for right-hand sides), with UPPER by halves; a
+ * group whose case is NULL lies behind the end of the batch. */
+template <class Matrix, bool HALVES, class T, class F>
+void run_lanes(bool upper, const std::vector<Case<T> *> &cases, const F &work)
 {
-    using Matrix = TinyCholesky<T, N, G, UPPER>;
     std::vector<Cell<T>> packed(Matrix::GROUPS * Matrix::PITCH), sides(Matrix::SIDES);
     host_warp::run([&](int lane) {
         Matrix m(lane, packed.data());
         Case<T> *c = m.group < int(cases.size()) ? cases[m.group] : nullptr;
-        T *a = c ? c->a.data() : nullptr, *b = c ? c->b.data() : nullptr;
-        const int n = c ? c->n : 0, lda = c ? c->lda : 0, ldb = c ? c->ldb : 0;
-        if (UPPER && routine != POTRI)
+        T *a = c ? c->a.data() : nullptr;
+        const int n = c ? c->n : 0, lda = c ? c->lda : 0;
+        if (HALVES)
             m.take_by_halves(n);
         else
             m.take_first(n);
-        m.template fetch<UPPER>(a, lda);
+        if (upper)
+            m.template fetch<true>(a, lda);
+        else
+            m.template fetch<false>(a, lda);
         m.meet();
-        if (routine == POTRI) {
-            m.invert(sides.data());
-            if (m.info == 0)
-                m.template put<UPPER>(a, lda);
-        }
-        if (routine == POTRF || routine == POSV)
-            m.factor(a, lda);
-        if (routine == POTRS || routine == POSV)
-            m.solve_apart(m, sides.data(), b, ldb, nrhs, c && m.info == 0);
+        work(m, c, a, lda, sides.data());
         if (c && m.t == 0)
             c->info = m.info_of_rows();
     });
 }
 
+/* What the kernels of tiny_potrf.cu, tiny_posv.cu and tiny_potri.cu do. */
 template <class T, int N, bool UPPER>
 void run_warp(Routine routine, const std::vector<Case<T> *> &cases, int nrhs)
 {
+    constexpr int FEW = lanes_of<T>(N, false), MORE = lanes_of<T>(N, true);
     if (routine == POTRF)
-        run_lanes<T, N, lanes_of<T>(N, false), UPPER>(routine, cases, nrhs);
+        run_lanes<TinyCholesky<T, N, FEW, UPPER>, UPPER>(
+            UPPER, cases,
+            [](auto &m, Case<T> *, T *a, int lda, Cell<T> *) { m.factor(a, lda); });
+    else if (routine == POTRI)
+        run_lanes<TinyInverter<T, N, MORE, false>, false>(
+            UPPER, cases, [](auto &m, Case<T> *, T *a, int lda, Cell<T> *sides) {
+                m.invert(sides);
+                if (m.info == 0)
+                    m.template put<UPPER>(a, lda);
+            });
     else
-        run_lanes<T, N, lanes_of<T>(N, true), UPPER>(routine, cases, nrhs);
+        run_lanes<TinySolver<T, N, MORE, UPPER>, UPPER>(
+            UPPER, cases, [=](auto &m, Case<T> *c, T *a, int lda, Cell<T> *sides) {
+                if (routine == POSV)
+                    m.factor(a, lda);
+                m.solve_apart(m, sides, c ? c->b.data() : nullptr, c ? c->ldb : 0, nrhs,
+                              c && m.info == 0);
+            });
 }
 
 template <class T>

@@ -42,6 +42,8 @@ if ! { "$SRC/configure" --prefix="$P" --with-cuda=no CC="$CC" CXX="$CXX" FC="${F
     check into-empty-prefix "$(brief log)"
     exit 1
 fi
+check configure-says-what-was-asked \
+    "$(grep -Eq '^ *engine +not built: --with-cuda=no *$' log || grep engine log)"
 wanted="bin/batchlapack-report bin/batchlapack-run include/batchlapack.h
     include/batchlapack/batchlapack.f90 include/batchlapack/batchlapack_interfaces.inc
     ${FC:+include/batchlapack/batchlapack.mod}

@@ -23,7 +23,7 @@
 #include "bl.h"
 #include "reference.h"
 
-enum { GAP = 5, GUARD = -99, MOST_ITEMS = 800 };
+enum { GAP = 5, GUARD = -99, MOST_ITEMS = 1000 };
 
 static const struct bl_engine *engine;
 static int64_t largest = 330;
@@ -449,6 +449,18 @@ static void pose_all(enum bl_precision p)
             if (t)
                 t->fast = true;
         }
+    for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) { /* few sides */
+        const int64_t n = orders[k], few = 1 + (int64_t)k * 2;
+        pose(BL_GETRS, p, 0, n, n, few, CLASS_INTEGER);
+        pose(BL_POTRS, p, 'U', n, n, 1 + (int64_t)k % 4, CLASS_RANDOM);
+        struct item *t[] = {pose(BL_POTRS, p, 'L', n, n, few, CLASS_RANDOM),
+                            pose(BL_GETRS, p, 0, n, n, few, CLASS_RANDOM)};
+        for (int i = 0; i < 2; i++)
+            if (t[i])
+                t[i]->fast = true;
+        if (t[1] && k % 2)
+            t[1]->trans = is_complex(p) ? 'C' : 'T';
+    }
     for (size_t k = 0; k < sizeof orders / sizeof *orders && orders[k] <= 1024; k++)
         for (int of = 0; of < 2; of++) {
             struct item *t =
@@ -483,10 +495,10 @@ static void pose_all(enum bl_precision p)
 static void pose_beyond(enum bl_precision p)
 {
     static const int64_t sides[][2] = {
-        {6200, 6160}, {9000, 300}, {300, 9000}, {2100, 2500}};
+        {9000, 300}, {300, 9000}, {2100, 2500}, {6200, 6160}};
     for (size_t k = 0; k < sizeof sides / sizeof *sides; k++)
         for (int fast = 0; fast < 2; fast++)
-            if (fast || k > 0 || p == BL_D) /* the first one takes seconds */
+            if (fast || k < 3 || p == BL_D) /* the last one takes seconds */
                 pose_known(p, sides[k][0], sides[k][1], fast);
 }
 

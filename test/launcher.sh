@@ -124,10 +124,25 @@ C
 echo 'extern void dgetrf_(void); int main(void) { dgetrf_(); return 0; }' >caller.c
 echo 'extern void own_caller(void); int main(void) { own_caller(); return 0; }' >outer.c
 echo 'int main(void) { return 0; }' >none.c
+cat >batches.c <<'C'
+#define STUB(name) void name(void) {}
+STUB(dgetrf_batch_strided) STUB(zpotrf_batch_) STUB(sgesv_batch_strided_64)
+STUB(cgeinv_batch_strided_64_)
+C
+cat >batched.c <<'C'
+extern void dgetrf_batch_strided(void), zpotrf_batch_(void), sgesv_batch_strided_64(void),
+    cgeinv_batch_strided_64_(void);
+int main(void)
+{
+    dgetrf_batch_strided(), zpotrf_batch_();
+    sgesv_batch_strided_64(), cgeinv_batch_strided_64_();
+}
+C
 cat >host.c <<'C'
 #include <dlfcn.h>
 int main(int c, char **v) { return c > 1 && dlopen(v[1], RTLD_NOW); }
 C
+echo 'int system(const char *); int main(void) { return system("true"); }' >starter.c
 cat >definer.c <<'C'
 #include <fcntl.h>
 void dgetrf_(void) {}
@@ -140,11 +155,14 @@ libs='-shared -fPIC -O0 -fsemantic-interposition'
     $CC $libs own.c -o libsym.so -Wl,-soname,libsym.so,-Bsymbolic &&
     $CC $libs -Wno-all user.c -o libuser.so -L. -lplt -Wl,-soname,libuser.so &&
     R='-L. -Wl,--no-as-needed,-rpath,$ORIGIN' &&
+    $CC starter.c -o starter &&
     $CC none.c -o by-library $R -luser -lplt &&
     $CC caller.c -o first-two $R -lsym -lplt &&
     $CC outer.c -o bypassed $R -lsym &&
     $CC outer.c -o inside $R -lplt &&
     $CC none.c -o none &&
+    $CC $libs batches.c -o libbatches.so -Wl,-soname,libbatches.so &&
+    $CC batched.c -o batched $R -lbatches &&
     $CC host.c -o host -ldl &&
     $CC definer.c -o definer -rdynamic
 } || {
@@ -167,6 +185,12 @@ explain inside 0 '^served: only calls inside libraries$' ./inside
 also explain-inside-names 'libplt.so defines, and calls through the loader: dgetrf_$'
 explain host 0 '^served: only through plug-ins$' ./host
 also explain-host-limits 'imports dlopen.*RTLD_DEEPBIND'
+explain batched 0 '^served: yes$' ./batched
+for name in dgetrf_batch_strided zpotrf_batch_ sgesv_batch_strided_64 cgeinv_batch_strided_64_; do
+    also "explain-$name" "batched imports, from $T/libbatches.so:.* $name( |\$)"
+done
+explain starter 0 '^served: only through programs that it starts$' ./starter
+also explain-starter-names "starter starts other programs"
 explain definer 1 "^served: no \(the program's own definitions\)\$" ./definer
 also explain-definer-names 'definer defines.*: dgetrf_$'
 [ ! -e it-ran ] && echo 'ok explain-runs-nothing' || not_ok explain-runs-nothing 'it ran'

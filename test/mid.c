@@ -7,9 +7,9 @@
  * MATRICES: a precision, at least (400); fewer than 1000 leave the repetitions out.
  * LARGEST: the largest size (300). "sdcz".
  *
- * getrfsp to 200 rows and columns by matrices for which getrf has the answer. The engine
- * is the one that BATCHLAPACK_ENGINE names. It then repeats some batches a
- * hundred times: the bits may not change.
+ * getrfsp by matrices for which getrf has the answer; getrf in fast arithmetic, above
+ * 256, by its residual beside netlib's. The engine is the one that BATCHLAPACK_ENGINE
+ * names. It then repeats some batches a hundred times: the bits may not change.
  */
 #include <complex.h>
 #include <math.h>
@@ -39,6 +39,7 @@ struct batch {
     int64_t count;
     int int_size;
     bool pointers, items;
+    bool fast;   /* fast arithmetic */
     bool scaled; /* getrfsp, of matrices for which netlib's getrf says what comes out */
     struct problem problem[EACH]; /* number i is a copy of problem i modulo EACH */
     char why[600];
@@ -179,10 +180,11 @@ static void pose(int64_t number, void *data)
         }
     }
     p->lda = b->m + (b->items ? rng_below(&r, 3) : (int64_t[]){0, 1, 5}[b->m % 3]);
-    if (b->scaled) {
-        static const enum matrix_class plain[] = {CLASS_RANDOM, CLASS_INTEGER,
-                                                  CLASS_DEFICIENT, CLASS_TIED};
+    static const enum matrix_class plain[] = {CLASS_RANDOM, CLASS_INTEGER,
+                                              CLASS_DEFICIENT, CLASS_TIED};
+    if (b->fast || b->scaled)
         p->class = plain[number % 4];
+    if (b->scaled) {
         answer_scaled(p, b->precision, &r);
         return;
     }
@@ -275,7 +277,7 @@ static void run(const struct batch *b, struct slab *s)
     }
     struct bl_job job = {.routine = b->scaled ? BL_GETRFSP : BL_GETRF,
                          .precision = b->precision,
-                         .arithmetic = BL_EXACT,
+                         .arithmetic = b->fast ? BL_FAST : BL_EXACT,
                          .int_size = b->int_size,
                          .m = b->m,
                          .n = b->n,
@@ -309,8 +311,88 @@ static void complain(struct batch *b, int64_t i, const char *what, const char *d
                  (long long)i, (long long)b->count, what, detail);
 }
 
+/* || P A x - L U x || / (n eps || A || || x ||) for some x; -1 where it is no number. */
+static double factor_residual(const struct matrix *a, const struct matrix *lu,
+                              const int64_t *ipiv)
+{
+    const int64_t m = a->rows, n = a->cols, k = m < n ? m : n;
+    long double complex *const y = calloc((size_t)m, sizeof *y), *const z =
+                                                                     calloc((size_t)m,
+                                                                            sizeof *z);
+    long double off = 0, size = 0, size_x = 0;
+    for (int64_t j = 0; j < n; j++) {
+        const long double x = cosl(3.7L * (long double)j);
+        long double sum = 0;
+        for (int64_t i = 0; i < m; i++) {
+            y[i] += matrix_get(a, i, j) * x;
+            sum += cabsl(matrix_get(a, i, j));
+            if (i <= j && i < k)
+                z[i] += matrix_get(lu, i, j) * x;
+        }
+        size = fmaxl(size, sum);
+        size_x += fabsl(x);
+    }
+    for (int64_t j = k - 1; j >= 0; j--)
+        for (int64_t i = j + 1; i < m; i++)
+            z[i] += matrix_get(lu, i, j) * z[j];
+    for (int64_t j = 0; j < k; j++) {
+        const long double complex t = y[j];
+        y[j] = y[ipiv[j] - 1];
+        y[ipiv[j] - 1] = t;
+    }
+    for (int64_t i = 0; i < m; i++)
+        off += cabsl(y[i] - z[i]);
+    free(y);
+    free(z);
+    const double ratio =
+        (double)(off / (size * size_x * (long double)n) / epsilon_of(a->precision));
+    return ratio >= 0 ? ratio : size == 0 ? 0 : -1;
+}
+
+/* Where any arithmetic will do. */
+static bool check_fast(struct batch *b, const struct slab *s, int64_t i)
+{
+    const struct problem *p = &b->problem[i % EACH];
+    const int64_t k = p->m < p->n ? p->m : p->n;
+    char detail[256] = "";
+    struct matrix got = p->before;
+    got.data = s->host + (size_t)i * s->a_bytes;
+    int64_t info = integer_get(s->host + s->info, i, b->int_size);
+    int64_t *ours = calloc((size_t)k, sizeof *ours),
+            *theirs = calloc((size_t)k, sizeof *ours);
+    bool good = p->class == CLASS_RANDOM ? info == 0 : info >= 0 && info <= k;
+    if (!good)
+        complain(b, i, "INFO", "of another matrix");
+    for (int64_t j = 0; j < k; j++) {
+        ours[j] =
+            integer_get(s->host + s->ipiv, i * (int64_t)s->ipiv_words + j, b->int_size);
+        theirs[j] = p->ipiv[j];
+        if (good && (ours[j] <= j || ours[j] > p->m)) {
+            complain(b, i, "IPIV", "no row below");
+            good = false;
+        }
+    }
+    if (good && touched(&got, &p->before, 0, detail, sizeof detail)) {
+        complain(b, i, "outside of A", detail);
+        good = false;
+    }
+    if (good) {
+        const double of_ours = factor_residual(&p->before, &got, ours),
+                     of_theirs = factor_residual(&p->before, &p->want, theirs);
+        good = of_ours >= 0 && of_ours <= 5 * of_theirs + 1;
+        snprintf(detail, sizeof detail, "%g, netlib's %g", of_ours, of_theirs);
+        if (!good)
+            complain(b, i, "residual", detail);
+    }
+    free(ours);
+    free(theirs);
+    return good;
+}
+
 static bool check(struct batch *b, const struct slab *s, int64_t i)
 {
+    if (b->fast)
+        return check_fast(b, s, i);
     const struct problem *p = &b->problem[i % EACH];
     char detail[256] = "";
     struct matrix got = p->before;
@@ -346,20 +428,30 @@ static bool check(struct batch *b, const struct slab *s, int64_t i)
 
 /* ---- all of it ---- */
 
-static void compare(enum bl_precision precision, int64_t batches, bool scaled)
+enum kind { EXACT, SCALED, FAST };
+
+static void compare(enum bl_precision precision, int64_t batches, enum kind kind)
 {
+    static const char *const name[] = {"getrf", "getrfsp", "getrf-fast"};
     struct batch *b = calloc((size_t)batches, sizeof *b);
     int64_t matrices = 0, bad[MATRIX_CLASS_COUNT] = {0}, of[MATRIX_CLASS_COUNT] = {0};
     char why[MATRIX_CLASS_COUNT][700] = {""};
     for (int64_t i = 0; i < batches; i++) {
         struct rng r = {(uint64_t)precision * 1000 + (uint64_t)i};
         b[i].precision = precision;
-        b[i].scaled = scaled;
+        b[i].scaled = kind == SCALED;
+        b[i].fast = kind == FAST;
         shape(&r, &b[i].m, &b[i].n);
+        if (b[i].fast) { /* what fits the chip is exact */
+            b[i].m = rng_between(&r, 257, largest);
+            b[i].n = rng_between(&r, 65, largest);
+        }
         if (i < 4) { /* the corners of what is asked */
             b[i].m = i == 2 ? 40 : i == 3 ? largest / 2 + 1 : largest;
             b[i].n = i == 1 ? 40 : i == 3 ? largest / 2 + 1 : largest;
         }
+        if (b[i].fast && i == 0 && largest >= 400) /* single is fast from here on */
+            b[i].m = b[i].n = 1024;
         b[i].count = EACH;
         b[i].int_size = rng_below(&r, 2) ? 8 : 4;
         b[i].pointers = rng_below(&r, 2);
@@ -387,7 +479,7 @@ static void compare(enum bl_precision precision, int64_t batches, bool scaled)
         if (bad[c])
             snprintf(line, sizeof line, "%lld of %lld; first: %.600s", (long long)bad[c],
                      (long long)of[c], why[c]);
-        verdict(line, "mid-%s-%c-%s", scaled ? "getrfsp" : "getrf", "sdcz"[precision],
+        verdict(line, "mid-%s-%c-%s", name[kind], "sdcz"[precision],
                 matrix_class_name[c]);
     }
     printf("# mid %c: %lld matrices\n", "sdcz"[precision], (long long)matrices);
@@ -439,13 +531,13 @@ int main(int argc, char **argv)
     const char *letters = argc > 3 ? argv[3] : "sdcz";
     for (int p = 0; p < BL_PRECISIONS; p++)
         if (strchr(letters, "sdcz"[p]))
-            compare((enum bl_precision)p, (matrices + EACH - 1) / EACH, false);
-    const int64_t all = largest;
-    largest = largest < 200 ? largest : 200;
+            compare((enum bl_precision)p, (matrices + EACH - 1) / EACH, EXACT);
     for (int p = 0; p < BL_PRECISIONS; p++)
         if (strchr(letters, "sdcz"[p]))
-            compare((enum bl_precision)p, (matrices / 4 + EACH - 1) / EACH, true);
-    largest = all;
+            compare((enum bl_precision)p, (matrices / 4 + EACH - 1) / EACH, SCALED);
+    for (int p = 0; p < BL_PRECISIONS; p++)
+        if (largest > 256 && strchr(letters, "sdcz"[p]))
+            compare((enum bl_precision)p, (matrices / 4 + EACH - 1) / EACH, FAST);
     for (int p = 0; p < BL_PRECISIONS; p++)
         for (int64_t n = 48;
              matrices >= 1000 && n <= largest && n < 400 && strchr(letters, "sdcz"[p]);

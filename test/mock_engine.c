@@ -303,16 +303,19 @@ struct task {
     enum action action;
     void *to; /* FREE: what to free */
     const void *from;
+    bool in;   /* a copy to the device */
     void *own; /* put()'s copy of its source, or NULL */
     size_t bytes;
     struct bl_job job;
-    bool hand_back;
+    int hand_back; /* as the order says */
 };
 struct queue {
     struct task *first, **last;
+    pthread_mutex_t performing; /* one drains it, others wait until that is done */
 };
 static uint64_t under_way; /* runs that are recorded and not performed */
-static struct queue null_queue = {NULL, &null_queue.first};
+static uint64_t copies_in; /* the same of copies to the device */
+static struct queue null_queue = {NULL, &null_queue.first, PTHREAD_MUTEX_INITIALIZER};
 
 static struct queue *queue_of(void *queue)
 {
@@ -331,6 +334,7 @@ static void record(void *queue, const struct task *task)
     *q->last = t;
     q->last = &t->next;
     under_way += t->action == RUN;
+    copies_in += t->in;
     if (under_way > counts.most_under_way)
         counts.most_under_way = under_way;
     pthread_mutex_unlock(&lock);
@@ -341,12 +345,15 @@ static void record(void *queue, const struct task *task)
 static void drain(void *queue, bool perform)
 {
     struct queue *q = queue_of(queue);
+    pthread_mutex_lock(&q->performing);
     pthread_mutex_lock(&lock);
     struct task *t = q->first, *next;
     q->first = NULL;
     q->last = &q->first;
-    for (const struct task *r = t; r; r = r->next)
+    for (const struct task *r = t; r; r = r->next) {
         under_way -= r->action == RUN;
+        copies_in -= r->in;
+    }
     pthread_mutex_unlock(&lock);
     for (; t; t = next) {
         next = t->next;
@@ -357,12 +364,13 @@ static void drain(void *queue, bool perform)
         else if (perform)
             for (int64_t i = 0; i < t->job.batch; i++) {
                 solve(&t->job, i);
-                if (t->hand_back)
+                if (t->hand_back && (i + 1) % t->hand_back == 0)
                     hand_back(&t->job, i);
             }
         free(t->own);
         free(t);
     }
+    pthread_mutex_unlock(&q->performing);
 }
 
 static enum bl_status queue_open(void **queue)
@@ -371,7 +379,7 @@ static enum bl_status queue_open(void **queue)
     if (status != BL_OK)
         return status;
     struct queue *q = malloc(sizeof *q);
-    *q = (struct queue){NULL, &q->first};
+    *q = (struct queue){NULL, &q->first, PTHREAD_MUTEX_INITIALIZER};
     *queue = q;
     return BL_OK;
 }
@@ -390,12 +398,21 @@ static enum bl_status wait_queue(void *queue)
     return status;
 }
 
+/* What is in the other queue is done at once. */
+static enum bl_status follow(void *queue, void *other)
+{
+    (void)queue;
+    return wait_queue(other);
+}
+
 static enum bl_status copy(void *queue, enum mock_step s, void *to, const void *from,
                            size_t bytes)
 {
     enum bl_status status = step(s);
     if (status == BL_OK)
-        record(queue, &(struct task){.to = to, .from = from, .bytes = bytes});
+        record(queue,
+               &(struct task){
+                   .to = to, .from = from, .bytes = bytes, .in = s == MOCK_COPY_IN});
     return status;
 }
 
@@ -417,7 +434,8 @@ static enum bl_status copy_columns(void *queue, enum mock_step s, char *to,
     for (size_t i = 0; i < count && status == BL_OK; i++)
         record(queue, &(struct task){.to = to + i * to_pitch,
                                      .from = from + i * from_pitch,
-                                     .bytes = bytes});
+                                     .bytes = bytes,
+                                     .in = s == MOCK_COPY_IN});
     return status;
 }
 
@@ -487,14 +505,50 @@ static int bucket(const struct bl_job *job, int64_t m, int64_t n)
     return b;
 }
 
+static int64_t part(const struct bl_job *job, int64_t from)
+{
+    bool lu = job->routine == BL_GETRF || job->routine == BL_GESV;
+    bool cholesky = job->routine == BL_POTRF || job->routine == BL_POSV;
+    pthread_mutex_lock(&lock);
+    int64_t columns = order.part;
+    pthread_mutex_unlock(&lock);
+    bool takes = columns && job->batch == 1 && (lu || (cholesky && job->uplo == 'L'));
+    return takes ? bl_min(job->n, from + columns) : job->n;
+}
+
+/* What stands for the work on some columns of A: all their bits are turned, so that
+ * nothing may be copied there before they are turned back. */
+static void turn_columns(const struct bl_job *job, int64_t from, int64_t to)
+{
+    size_t element = bl_element(job->precision);
+    size_t first = (size_t)(from * job->a.ld) * element,
+           end = (size_t)(to * job->a.ld) * element;
+    for (char *c = (char *)job->a.p + first; c < (char *)job->a.p + end; c++)
+        *c = (char)~*c;
+}
+
 static enum bl_status run(const struct bl_job *job, void *queue)
 {
     enum bl_status status = step(MOCK_RUN);
     if (status != BL_OK)
         return status;
     pthread_mutex_lock(&lock);
+    if (job->to && job->to < job->n) {
+        counts.parts++;
+        pthread_mutex_unlock(&lock);
+        turn_columns(job, job->from, job->to); /* now: they must be there */
+        return BL_OK;
+    }
     counts.problems += (uint64_t)job->batch;
-    bool skip = order.lose_launch, again = order.hand_back && job->redo;
+    if (job->to) {
+        bool there = copies_in == 0; /* all else, too; tests of parts use one thread */
+        pthread_mutex_unlock(&lock);
+        turn_columns(job, 0, job->from);
+        solve(job, 0);
+        return there ? BL_OK : BL_FAULT;
+    }
+    bool skip = order.lose_launch;
+    int again = job->redo ? order.hand_back : 0;
     pthread_mutex_unlock(&lock);
     if (!skip)
         record(queue, &(struct task){.action = RUN, .job = *job, .hand_back = again});
@@ -539,7 +593,9 @@ BL_EXPORT const struct bl_engine bl_engine = {
     .release = release,
     .put = put,
     .bucket = bucket,
+    .part = part,
     .run = run,
+    .follow = follow,
     .wait = wait_queue,
     .memory_kind = memory_kind,
 };

@@ -22,8 +22,10 @@ struct mock_order {
     uint64_t at;         /* the first failing occurrence, from 1, counted from mock_set */
     int always;          /* and all later ones */
     enum bl_status status;
-    int lose_launch; /* run() answers BL_OK and does nothing */
-    int hand_back;   /* run() leaves BL_INFO_REDO in every INFO where the job allows it */
+    int lose_launch;  /* run() answers BL_OK and does nothing */
+    int hand_back;    /* where the job allows it, run() leaves BL_INFO_REDO in the INFO of
+                         every problem, or of every so many */
+    int64_t part;     /* one matrix is taken in parts of so many columns; 0: as a whole */
     unsigned slow_us; /* every step takes this long */
     uint64_t memory;  /* device memory limit in bytes; 0: none */
 };
@@ -33,6 +35,7 @@ struct mock_counts {
     uint64_t faults, problems; /* since the start */
     uint64_t held;             /* device memory now, bytes; queue_free counts when done */
     uint64_t most_under_way;   /* runs enqueued and not waited for, since mock_set */
+    uint64_t parts;            /* runs that were not a matrix's last, since the start */
     uint64_t reserved;         /* what reserve() asked for since release() */
 };
 

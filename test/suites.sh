@@ -4,16 +4,19 @@
 #
 #   numpy-debian   numpy.linalg's own tests, Debian's numpy: dgesv_ and the like
 #   numpy-wheel    the same of the PyPI wheel, with its LAPACK inside: scipy_dgesv_64_
+#   scipy-wheel    scipy.linalg's own, the PyPI wheel: solving, inverses, LU, Cholesky and
+#                  the wrappers of LAPACK: scipy_dgetrf_ and the like
 #   octave         Octave's own tests of inv, det, chol, lu, pinv, mldivide and of every
 #                  function in its folder linear-algebra
+#   r              the examples of R's help pages, models that use LAPACK among them
 #   lapacke        lapacke.c: row- and column-major, bit for bit what it gives without us
 #
 # Names on the command line choose. A program that is not there is skipped. Needed:
 #   apt-get install --no-install-recommends python3-numpy python3-pytest
-#       python3-hypothesis octave liblapacke-dev
-# (octave recommends an OpenBLAS, which would become the system's LAPACK), and for
-# numpy-wheel pip, or its wheels in $SUITES_CACHE/wheels: numpy, pytest, hypothesis and what
-# those need, for the Python that $PYTHON is.
+#       python3-hypothesis octave r-base-core liblapacke-dev
+# (octave recommends an OpenBLAS, which would become the system's LAPACK), and for the
+# wheels pip, or in $SUITES_CACHE/wheels those of numpy, SciPy, pytest, hypothesis and what
+# they need, for the Python that $PYTHON is.
 #
 # Reads BUILD, SRC, CC; ENGINE where another engine than the one beside the library is
 # meant; PYTHON (default: /usr/bin/python3); SUITES_CACHE (default: $BUILD/test/suites-cache);
@@ -73,12 +76,15 @@ suite() {
 }
 
 # ---- numpy -----------------------------------------------------------------------------
-numpy_tests() {
-    "${under[@]}" "$PYTHON" -m pytest -q -rA -p no:cacheprovider --pyargs numpy.linalg
+python_tests() { # MODULE...
+    "${under[@]}" "$PYTHON" -m pytest -q -rA -p no:cacheprovider -p no:warnings --pyargs "$@"
     local rc=$?
-    sed -nE 's,^PASSED .*tests/test_,pass ,p
-        s,^(FAILED|ERROR) .*tests/(test_[^ ]*).*,fail \2,p' out >results
+    sed -nE 's,^(PASSED|FAILED|ERROR) (.*tests/test_|::),\1 ,
+        s,^PASSED,pass,p; s,^(FAILED|ERROR) ([^ ]*).*,fail \2,p' out >results
     return $rc
+}
+numpy_tests() {
+    python_tests numpy.linalg
 }
 numpy-debian() {
     local missing
@@ -91,22 +97,74 @@ assert "site-packages" not in numpy.__file__, "no numpy of the system"' 2>&1) ||
     suite numpy-debian 200000 numpy_tests
 }
 numpy-wheel() {
-    local wheels=$cache/wheels into=$cache/numpy-wheel
-    if ! ls "$wheels"/numpy-*.whl >/dev/null 2>&1; then
-        "$PYTHON" -m pip --version >/dev/null 2>&1 && pip=$PYTHON || pip=python3
+    wheel_suite numpy-wheel 200000 numpy_tests
+}
+wheel_suite() { # as suite
+    if unpack_wheels; then
+        PYTHONPATH=$cache/wheels/unpacked suite "$@"
+    else
+        echo "skip $1 - $(tail -n 1 fetch.log)"
+    fi
+}
+# numpy, SciPy and what runs their tests, from PyPI. False, with the reason in fetch.log,
+# when they cannot be fetched.
+unpack_wheels() {
+    local wheels=$cache/wheels pip=python3 wheel
+    local into=$wheels/unpacked
+    if ! ls "$wheels"/numpy-*.whl "$wheels"/scipy-*.whl >/dev/null 2>&1; then
+        "$PYTHON" -m pip --version >/dev/null 2>&1 && pip=$PYTHON
         $pip -m pip download -q --only-binary=:all: -d "$wheels" --python-version \
             "$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')" \
-            numpy==2.4.6 pytest hypothesis >fetch.log 2>&1 || {
-            echo "skip numpy-wheel - $(tail -n 1 fetch.log)"
-            return
-        }
+            numpy==2.4.6 scipy==1.17.1 pytest hypothesis >fetch.log 2>&1 || return
+        rm -rf "$into"
     fi
-    if [ ! -e "$into/numpy" ]; then
-        for wheel in "$wheels"/*.whl; do
-            "$PYTHON" -m zipfile -e "$wheel" "$into" || return
-        done
+    [ ! -e "$into" ] || return 0
+    for wheel in "$wheels"/*.whl; do
+        "$PYTHON" -m zipfile -e "$wheel" "$into.part" >fetch.log 2>&1 || return
+    done
+    mv "$into.part" "$into"
+}
+
+# ---- SciPy -----------------------------------------------------------------------------
+scipy_tests() {
+    python_tests scipy.linalg.tests.test_{basic,decomp_cholesky,decomp_lu,lapack}
+}
+scipy-wheel() {
+    wheel_suite scipy-wheel 4000 scipy_tests
+}
+
+# ---- R ---------------------------------------------------------------------------------
+# A line a help page whose examples call LAPACK, directly or within a statistical model,
+# with the digest of all they print. The CUDA engine promises the values of an inverse and
+# not its bits: beside it the digest is left out.
+r_tests() {
+    local digest=
+    case ${ENGINE:-} in *mock*) digest=yes ;; esac
+    DIGEST=$digest "${under[@]}" Rscript --vanilla -e '
+        pdf(NULL)
+        pages <- list(base = c("solve", "chol", "chol2inv", "det", "kappa", "qr"),
+                      stats = c("lm", "summary.lm", "glm", "summary.glm", "mahalanobis",
+                                "factanal", "ar", "arima", "arima0", "predict.Arima",
+                                "predict.lm", "predict.glm", "anova.lm", "aov", "TukeyHSD",
+                                "manova", "SSD", "mauchly.test", "cancor", "confint",
+                                "influence.measures", "step", "StructTS", "lsfit",
+                                "se.contrast", "profile.nls", "SSlogis", "estVar"))
+        for (p in names(pages)) for (page in pages[[p]]) {
+            set.seed(1)
+            result <- try(text <- capture.output(example(
+                page, package = p, character.only = TRUE, ask = FALSE)), silent = TRUE)
+            writeLines(text, "text")
+            cat(if (inherits(result, "try-error")) "fail" else "pass", page,
+                if (nzchar(Sys.getenv("DIGEST"))) tools::md5sum("text"), "\n",
+                file = "results", append = TRUE)
+        }'
+}
+r() {
+    if ! command -v Rscript >/dev/null; then
+        echo 'skip r - no Rscript'
+        return
     fi
-    PYTHONPATH=$into suite numpy-wheel 200000 numpy_tests
+    suite r 100 r_tests
 }
 
 # ---- Octave ----------------------------------------------------------------------------
@@ -155,7 +213,7 @@ lapacke() {
     suite lapacke "$(./rows | awk '$1 == "calls" { print $2 }')" lapacke_tests
 }
 
-[ $# -gt 0 ] || set -- numpy-debian numpy-wheel octave lapacke
+[ $# -gt 0 ] || set -- numpy-debian numpy-wheel scipy-wheel octave r lapacke
 for name; do
     $name
 done

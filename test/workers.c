@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fenv.h>
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -485,7 +486,7 @@ static void leave_main(void)
 /* ---- speed ---- */
 
 #define N 64
-#define MATRICES 2000
+#define MATRICES 400
 static double *matrices, *original;
 static int32_t (*pivots)[N], *info;
 static void (*dgetrf)(const int32_t *, const int32_t *, double *, const int32_t *,
@@ -532,10 +533,19 @@ static double seconds(void (*way)(void))
     return (double)(now_ns() - begin) * 1e-9;
 }
 
-/* Two CPUs, netlib: at least 1.6 times the plain loop, and the same bits. Two bare
- * threads with half the matrices each show whether two CPUs are to be had now. */
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Two CPUs, netlib: at least 1.6 times the plain loop, and the same bits. Whatever else
+ * runs comes and goes, so a turn counts only where two bare threads, with half the
+ * matrices each, reach 1.8 times the loop just before and just after; the middle of the
+ * turns that count is judged. */
 static void speed(void)
 {
+    enum { TURNS = 300, ENOUGH = 25, FEW = 9, SECONDS = 15 };
     size_t bytes = sizeof *matrices * N * N * MATRICES;
     void *lapack = dlopen("liblapack.so.3", RTLD_NOW);
     *(void **)&dgetrf = lapack ? dlsym(lapack, "dgetrf_") : NULL;
@@ -547,29 +557,34 @@ static void speed(void)
     original = malloc(bytes);
     pivots = malloc(sizeof *pivots * MATRICES);
     info = malloc(sizeof *info * MATRICES);
-    double *expected = malloc(bytes), best[3] = {9, 9, 9};
+    double *expected = malloc(bytes), ours[TURNS], best_bare = 0;
     for (int i = 0; i < N * N * MATRICES; i++)
         original[i] = (double)rand() / RAND_MAX - 0.5;
-    for (int i = 0; i < 8; i++) {
-        static void (*const ways[])(void) = {plain_loop, two_threads, workers_run};
-        for (int k = 0; k < 3; k++) {
-            double t = seconds(ways[k]);
-            best[k] = t < best[k] ? t : best[k];
-            if (k == 0)
-                memcpy(expected, matrices, bytes);
-            check(memcmp(expected, matrices, bytes) == 0, "other bits");
-        }
+    seconds(plain_loop);
+    memcpy(expected, matrices, bytes);
+    int counted = 0, turns = 0;
+    int64_t until = now_ns() + SECONDS * (int64_t)1000000000;
+    while (turns++ < TURNS && counted < ENOUGH && !*why && now_ns() < until) {
+        double before = seconds(two_threads), loop = seconds(plain_loop);
+        double workers = seconds(workers_run);
+        check(memcmp(expected, matrices, bytes) == 0, "other bits");
+        double bare = loop / fmax(before, seconds(two_threads));
+        best_bare = fmax(best_bare, bare);
+        if (bare >= 1.8)
+            ours[counted++] = loop / workers;
     }
-    double ours = best[0] / best[2], bare = best[0] / best[1];
-    fprintf(stderr, "# loop %.1f ms, two threads %.2f times, workers %.2f times\n",
-            best[0] * 1e3, bare, ours);
-    if (!*why && ours < 1.6 && bare < 1.8) {
-        printf("skip %s - the machine is busy (two bare threads: %.2f times)\n",
-               getenv("TEST_NAME"), bare);
+    if (!*why && counted < FEW) {
+        printf("skip %s - the machine is busy (two bare threads: %.2f times at best)\n",
+               getenv("TEST_NAME"), best_bare);
         exit(0);
     }
-    check(ours >= 1.6, "%.2f times the plain loop, two bare threads %.2f times", ours,
-          bare);
+    qsort(ours, (size_t)counted, sizeof *ours, ascending);
+    fprintf(stderr, "# %d of %d turns count: workers %.2f to %.2f times\n", counted,
+            turns, ours[0], ours[counted - 1]);
+    check(ours[counted / 2] >= 1.6,
+          "%.2f times the plain loop where two bare threads "
+          "reach 1.8",
+          ours[counted / 2]);
 }
 
 /* ---- running ---- */

@@ -1,5 +1,6 @@
-/* One large factorisation under capture, and beside others: it uses a second stream,
- * which a capture takes with it. A test of test/device.sh.
+/* One large gesv under capture, and beside others: the factorisation uses a second
+ * stream, which a capture takes with it, and blocks of the solve wait for each other. A
+ * test of test/device.sh.
  *
  *   large_capture ENGINE
  *
@@ -28,27 +29,30 @@ void check(cudaError_t error, const char *what)
 }
 #define CUDA(call) check(call, #call)
 
-/* A matrix on the device, its job and what it was. */
+/* A matrix and, behind it, one right-hand side on the device, its job and what they were.
+ */
 struct Problem {
     struct bl_job job = {};
     std::vector<double> original;
     int64_t n;
 
     Problem(int64_t order, enum bl_arithmetic arithmetic)
-        : original(order * order), n(order)
+        : original(order * (order + 1)), n(order)
     {
         uint64_t state = uint64_t(order);
         for (double &x : original) {
             state = state * 6364136223846793005u + 1442695040888963407u;
             x = double(int64_t(state)) * 0x1p-63;
         }
-        job.routine = BL_GETRF;
+        job.routine = BL_GESV;
         job.precision = BL_D;
         job.arithmetic = arithmetic;
         job.int_size = 4;
         job.m = job.n = n;
+        job.nrhs = 1;
         job.batch = 1;
-        job.a = {memory(n * n * sizeof(double)), nullptr, n, 0};
+        job.a = {memory(n * (n + 1) * sizeof(double)), nullptr, n, 0};
+        job.b = {(double *)job.a.p + n * n, nullptr, n, 0};
         job.ipiv = {memory(n * 4), nullptr, 0, n};
         job.info = {memory(4), nullptr, 0, 1};
         job.work = memory(engine->workspace(&job));

@@ -2,10 +2,11 @@
  * bits, IPIV, INFO, the odd flag, and the memory around the panel. A
  * test of test/device.sh.
  *
- *   large_panel [all|quick|race|time] [precision letters]
+ *   large_panel [all|quick|alone|race|time] [precision letters]
  *
- * quick: few shapes; race: a few small panels, for compute-sanitizer; time: microseconds
- * instead. BL_REFERENCE names netlib's library (default liblapack.so.3).
+ * quick: few shapes; alone: of these only the panels that have the card to themselves;
+ * race: a few small panels, for compute-sanitizer; time: microseconds instead.
+ * BL_REFERENCE names netlib's library (default liblapack.so.3).
  */
 #include <cstdio>
 #include <cstdlib>
@@ -26,6 +27,7 @@ namespace
 int passed, failed; /* of a precision and kind of card */
 char first_why[300];
 Card card;
+bool alone; /* whether panels have the card to themselves */
 void *lapack;
 
 void check(cudaError_t error, const char *what)
@@ -224,8 +226,8 @@ struct Device {
         CUDA(cudaMalloc(&odd, 4));
 
         CUDA(cudaMemset(work, 0xff, need));
-        panel = {Kind<T>::precision, m,    w,   a,   lda, offset, pivots,
-                 int_size,           info, odd, work};
+        panel = {Kind<T>::precision, m,    w,   a,    lda,  offset, pivots,
+                 int_size,           info, odd, work, alone};
     }
     ~Device()
     {
@@ -358,22 +360,28 @@ template <class T>
 void run_shapes(bool quick)
 {
     std::vector<int64_t> heights = {33, 1000, 8192, 16000};
-    if (!quick)
+    if (alone) /* the rest is as beside others */
+        heights = {8193, 15361, 30721, 40000};
+    else if (!quick)
         heights = {32,   33,   64,   100,  511,  513,   1024,  1025,  2048,
                    3001, 4096, 7681, 8192, 8193, 15000, 16385, 30001, 40000};
     for (int64_t m : heights) {
-        int widest = large_panel_width(Kind<T>::precision, m, card);
+        int widest = large_panel_width(Kind<T>::precision, m, alone, card);
         if (widest > m)
             widest = int(m);
         for (int filling = 0; filling < FILLINGS; filling++)
             if (m <= 8192 || filling <= DEFICIENT)
                 run_case<T>(m, widest, filling);
-        for (int w = 1; w < widest; w += quick ? 5 : 1)
-            run_case<T>(m <= 4096 ? m : 5000, w, w % 2 ? RANDOM : INTEGERS);
+        for (int w = 1; w < widest; w += quick || alone ? 5 : 1)
+            run_case<T>(alone || m <= 4096 ? m : 5000, w, w % 2 ? RANDOM : INTEGERS);
+    }
+    if (alone) {
+        run_case<T>(9000, 8, RANDOM, quick ? 20 : 200);
+        return;
     }
     for (int64_t m = 1; m <= 32; m++)
-        for (int w = 1; w <= m && w <= large_panel_width(Kind<T>::precision, m, card);
-             w += 5)
+        for (int w = 1;
+             w <= m && w <= large_panel_width(Kind<T>::precision, m, alone, card); w += 5)
             run_case<T>(m, w, RANDOM);
     run_case<T>(700, 16, RANDOM, quick ? 20 : 200);
     run_case<T>(5000, 16, RANDOM, quick ? 20 : 200);
@@ -383,7 +391,7 @@ void run_shapes(bool quick)
 template <class T>
 void run_captured()
 {
-    const int64_t m = 3000;
+    const int64_t m = alone ? 9000 : 3000;
     const int w = 8;
     std::vector<T> a(m * w);
     state = 5;
@@ -425,7 +433,7 @@ void print_times()
 {
     for (int64_t m :
          {512, 1024, 2048, 4096, 7680, 8192, 15360, 16384, 30720, 40000, 65536}) {
-        int w = large_panel_width(Kind<T>::precision, m, card);
+        int w = large_panel_width(Kind<T>::precision, m, alone, card);
         double us = microseconds<T>(m, w);
         printf("%s %6lld x %2d: %8.2f us, %.3f a column\n", Kind<T>::getrf, (long long)m,
                w, us, us / w);
@@ -446,10 +454,11 @@ void run_all(const std::string &mode, const char *what)
     passed = failed = 0;
     *first_why = 0;
     if (mode == "race") {
-        for (int64_t m : {40, 300, 700})
-            run_case<T>(m, 8, RANDOM);
+        for (int64_t m : {40, 300, 700, 8300})
+            if (alone == (m > 8192))
+                run_case<T>(m, 8, RANDOM);
     } else if (card.cooperative) {
-        run_shapes<T>(mode == "quick");
+        run_shapes<T>(mode != "all");
         run_captured<T>();
     } else {
         for (int64_t m : {20, 400, 3000})
@@ -484,17 +493,20 @@ int main(int argc, char **argv)
     whole.shared_bytes = device.sharedMemPerBlockOptin;
     CUDA(cudaDeviceGetAttribute(&value, cudaDevAttrCooperativeLaunch, 0));
     whole.cooperative = value;
-    const char *const kinds[] = {"on this card", "without clusters",
+    const char *const kinds[] = {"on this card", "alone on this card", "without clusters",
                                  "with little shared memory", "on one block"};
-    for (int kind = 0; kind < 4; kind++) {
+    for (int kind = 0; kind < 5; kind++) {
         card = whole;
-        if (kind > 0)
+        alone = kind == 1;
+        if (mode == "alone" && !alone)
+            continue;
+        if (kind > 1)
             card.capability = 80;
-        if (kind == 2)
-            card.shared_bytes = 24 << 10;
         if (kind == 3)
+            card.shared_bytes = 24 << 10;
+        if (kind == 4)
             card.cooperative = false;
-        if (mode == "time" && kind > 1)
+        if (mode == "time" && kind > 2)
             break;
         for (char letter : letters) {
             if (letter == 's')

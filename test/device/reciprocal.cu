@@ -1,10 +1,10 @@
 /* The reciprocals of kernels/tiny.cuh that leave special cases out, and the roots and
- * quotients of kernels/root.cuh, against the intrinsics and the division that do not:
- * every float, and as many doubles and complex numbers as a few seconds allow, mantissas
- * of all ones and all zeros among them. A test of test/device.sh.
+ * quotients of kernels/quick_root.cuh, against the intrinsics and the division that do
+ * not: every float, and as many doubles and complex numbers as a few seconds allow,
+ * mantissas of all ones and all zeros among them. A test of test/device.sh.
  */
 #include <cstdio>
-#include "../../kernels/root.cuh"
+#include "../../kernels/quick_root.cuh"
 #include "../../kernels/tiny.cuh"
 
 using namespace bl;

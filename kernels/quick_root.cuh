@@ -1,18 +1,61 @@
 /* A square root with its reciprocal, and division by that root: correctly rounded, as
  * root() and div() of scalar.cuh are, in fewer dependent operations.
  *
- * Used by mid_cholesky_block.cuh, where they are the chain through all columns. Where an
- * operand is far from 1, and on the host, the functions of scalar.cuh do it. The last
- * steps are Markstein's: a residual that a fused operation gives exactly corrects what is
- * wrong by a unit in the last place at most.
+ * Used by the Cholesky kernels. Where an operand is far from 1, and on the host, the
+ * functions of scalar.cuh do it. The last steps are Markstein's: a residual that a fused
+ * operation gives exactly corrects what is wrong by a unit in the last place at most.
  */
-#ifndef BL_ROOT_CUH
-#define BL_ROOT_CUH
+#ifndef BL_QUICK_ROOT_CUH
+#define BL_QUICK_ROOT_CUH
 
-#include "scalar.cuh"
+#include "quick_divide.cuh"
 
 namespace bl
 {
+
+/* r := sqrt(d) and 1 / r, both correctly rounded, without the intrinsics' look for
+ * special cases: a seed for 1 / sqrt(d), made better until it serves both. False: the
+ * reciprocal may be wrong, since no approximation of it helps where all bits of r are
+ * set. */
+BL_HD bool quick_root(float d, float &r, float &inverse)
+{
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(d));
+    const float first = __fmul_rn(d, y);
+    r = fmaf(fmaf(-first, first, d), __fmul_rn(y, 0.5f), first);
+    y = fmaf(y, fmaf(-r, y, 1.0f), y);
+    inverse = fmaf(y, fmaf(-r, y, 1.0f), y);
+    return (__float_as_uint(r) & 0x7fffffu) != 0x7fffffu;
+#else
+    r = sqrtf(d);
+    inverse = 1 / r;
+    return true;
+#endif
+}
+
+BL_HD bool quick_root(double d, double &r, double &inverse)
+{
+#ifdef __CUDA_ARCH__
+    double y;
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
+    /* The lower word makes the seed a little better. */
+    y = __hiloint2double(__double2hiint(y), __double2hiint(d) - 0x03500000);
+    const double e = fma(d, -__dmul_rn(y, y), 1.0);
+    y = fma(fma(e, 0.375, 0.5), __dmul_rn(y, e), y);
+    const double first = __dmul_rn(d, y);
+    r = fma(fma(-first, first, d), __dmul_rn(y, 0.5), first);
+    y = fma(y, fma(-r, y, 1.0), y);
+    inverse = fma(y, fma(-r, y, 1.0), y);
+    return __double2loint(r) != -1;
+#else
+    r = sqrt(d);
+    inverse = 1 / r;
+    return true;
+#endif
+}
+
+/* ---- where the chain through all columns is what takes time ---- */
 
 #ifdef __CUDA_ARCH__
 /* Far enough from underflow and overflow for every step here. Not NaN. */

@@ -1,0 +1,63 @@
+/* The scales of the rows for GETRFSP on the chip.
+ *
+ * Called by lu_on_chip of mid_lu.cuh, by all threads of a block.
+ */
+#ifndef BL_MID_SCALED_CUH
+#define BL_MID_SCALED_CUH
+
+#include "mid_scaled_rest.cuh"
+#include "mid_shared.cuh"
+
+namespace bl
+{
+
+/* The bits of a number, as one word. */
+template <class R>
+struct Image;
+template <>
+struct Image<float> {
+    using Type = unsigned;
+};
+template <>
+struct Image<double> {
+    using Type = unsigned long long;
+};
+
+/* One over the largest element of each row, as row_scales() of plain.cuh. The block. */
+template <class T, class Shared>
+__device__ __noinline__ void find_scales(Shared &s, const T *A, int64_t lda, int m, int n)
+{
+    using R = Real<T>;
+    using Bits = typename Image<R>::Type; /* in the order of the numbers, if positive */
+    const int thread = threadIdx.x, lane = thread % 32;
+    __syncthreads(); /* racecheck takes a signal's first write for one to what it precedes
+                      */
+    for (int i = thread; i < Shared::ROWS; i += blockDim.x)
+        s.scale[i] = sfmin<R>();
+    __syncthreads();
+    constexpr int ROWS = Shared::ROWS / 32;
+    R most[ROWS];
+    BL_UNROLL
+    for (int i = 0; i < ROWS; i++)
+        most[i] = sfmin<R>();
+#pragma unroll 4
+    for (int j = thread / 32; j < n; j += blockDim.x / 32)
+        BL_UNROLL
+    for (int i = 0; i < ROWS; i++) {
+        const R x = abs1(A[min(i * 32 + lane, m - 1) + j * lda]);
+        most[i] = x > most[i] ? x : most[i]; /* never a NaN */
+    }
+    BL_UNROLL
+    for (int i = 0; i < ROWS; i++) {
+        Bits bits;
+        memcpy(&bits, &most[i], sizeof bits);
+        atomicMax((Bits *)&s.scale[i * 32 + lane], bits);
+    }
+    __syncthreads();
+    for (int i = thread; i < Shared::ROWS; i += blockDim.x)
+        s.scale[i] = div(R(1), s.scale[i]);
+    __syncthreads();
+}
+
+} // namespace bl
+#endif

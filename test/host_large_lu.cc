@@ -1,0 +1,292 @@
+/* The pieces of the large LU factorisation on the host: the panel across a cluster, the
+ * step beside it, updates and triangular solves, bit for bit against netlib; fused
+ * updates by how far they are off.
+ *
+ *     host_large_lu [LAPACK [matrices of a kind]]
+ *
+ * The blocks of a cluster are fibers together, see host_cluster.h; those of other kernels
+ * run one after the other. The launches of large*.cu are not in here. See host_kernels.cc
+ * for the expected values and what "equal" is.
+ */
+#include "host_cluster.h"
+#include "large_fragments.cuh"
+#include "large_panel.cuh"
+#include "large_step.cuh"
+#include "large_triangle.cuh"
+#include "host_cases.h"
+
+namespace
+{
+
+template <class T>
+using Factor = void(int *, int *, T *, int *, int *, int *);
+template <class T>
+using Triangular = void(const char *, const char *, const char *, const char *, int *,
+                        int *, T *, T *, int *, T *, int *, size_t, size_t, size_t,
+                        size_t);
+
+template <class T>
+bool all_finite(const Array<T> &a)
+{
+    return std::all_of(a.begin(), a.end(), [](T x) { return is_finite(x); });
+}
+
+/* What cluster_panel() does, by `blocks` blocks of `warps` warps and a postman each. */
+template <class T, int N, int R>
+void factor_panel(const LargePanel &g, int blocks, int warps)
+{
+    using Mail = PanelMail<T, N>;
+    static_assert(sizeof(Mail) <= cluster::ROOM);
+    std::vector<Array<T>> finished(
+        blocks, Array<T>(size_t(g.w) * warps * 32 * R, from_real<T>(Real<T>(NAN))));
+    cluster::launch(blocks, 32 * (warps + 1), [&](int block) {
+        Mail &mail = *(Mail *)cluster::shared[block];
+        begin_mail(mail);
+        if (int(threadIdx.x) < 32 * warps)
+            PanelRows<T, N, R, ClusterRows<T, N>>(mail, finished[block].data(),
+                                                  32 * warps, g, blocks)
+                .run(g);
+        else
+            PanelPostman<T, N>(mail, int(blockDim.x), g.w).run(g);
+    });
+}
+
+template <class T, int N, int R>
+void test_panel(int repeats)
+{
+    Report report("large " + title<T>("panel") + text(", %d columns, %d rows", N, R));
+    for (int turn = 0; turn < repeats * KINDS; turn++) {
+        const bool indirect = turn % 8 == 0;
+        const int blocks = indirect ? 16 : 1 << below(4),
+                  warps = indirect ? 3 : 1 + below(3), w = below(2) ? N : 1 + below(N),
+                  most = blocks * warps * 32 * R;
+        const int m = most <= w  ? w
+                      : below(2) ? most - below(std::min(40, most - w))
+                                 : w + below(most - w);
+        Case<T> c(Kind(turn % KINDS), m, w, 0);
+        c.a = matrix<T>(c.kind, m, w, c.lda);
+        c.pivots(false);
+        c.a0 = c.a;
+        c.label += text(" on %d blocks of %d warps", blocks, warps);
+        const int offset = below(2) * 1000;
+        int64_t info = 0;
+        int odd = 0;
+        LargePanel g = {Name<T>::precision, m, w,     c.a.data(), c.lda,  offset,
+                        c.ipiv.data(),      4, &info, &odd,       nullptr};
+        factor_panel<T, N, R>(g, blocks, warps);
+        for (int k = 0; k < w; k++)
+            c.ipiv[k] -= offset;
+        c.info = info ? int(info) - offset : 0;
+        netlib<T, Factor<T>>("getrf")(&c.m, &c.n, c.a0.data(), &c.lda, c.ipiv0.data(),
+                                      &c.info0);
+        if (odd && !all_finite(c.a0)) { /* IPIV counts; others make the values */
+            c.a = c.a0;
+            c.info = c.info0;
+        }
+        c.judge(report);
+    }
+}
+
+/* C -= A B by one element after the other; `most` gets the sizes of the products. */
+template <class T>
+void plain_update(const LargeUpdate<T> &u, Array<T> &c, Array<Real<T>> &most)
+{
+    for (int64_t j = 0; j < u.n; j++)
+        for (int64_t i = 0; i < u.m; i++) {
+            if (u.part == LOWER_PART ? i < j : u.part == UPPER_PART && i > j)
+                continue;
+            T &x = c[i + j * u.ldc];
+            if (u.fresh)
+                x = from_real<T>(0);
+            Real<T> size = abs1(x);
+            for (int64_t l = 0; l < u.k; l++) {
+                const T a =
+                    u.of_a == TURNED ? conj(u.a[l + i * u.lda]) : u.a[i + l * u.lda];
+                const T b =
+                    u.of_b == TURNED ? conj(u.b[j + l * u.ldb]) : u.b[l + j * u.ldb];
+                x = sub(x, mul(a, b));
+                size += abs1(a) * abs1(b);
+            }
+            most[i + j * u.ldc] = size;
+        }
+}
+
+/* `tile` launches the kernel. */
+template <class T, class F>
+void test_update(const char *name, bool fused, int repeats, F launch)
+{
+    Report report("large " + title<T>(name));
+    for (int turn = 0; turn < repeats * (fused ? 6 : KINDS); turn++) {
+        const int m = 1 + below(100), n = 1 + below(100), k = 1 + below(70);
+        LargeUpdate<T> u = {};
+        u.m = m;
+        u.n = n;
+        u.k = k;
+        (below(3) ? u.of_b : u.of_a) = below(2) ? TURNED : PLAIN;
+        u.part = below(2) ? WHOLE : below(2) ? LOWER_PART : UPPER_PART;
+        u.fused = fused;
+        u.fresh = fused && below(2);
+        const int rows_a = u.of_a == TURNED ? k : m, rows_b = u.of_b == TURNED ? n : k;
+        u.lda = rows_a + below(3);
+        u.ldb = rows_b + below(3);
+        u.ldc = m + below(3);
+        const Kind kind = fused ? RANDOM : Kind(turn % KINDS);
+        Array<T> a = matrix<T>(kind, rows_a, u.of_a == TURNED ? m : k, int(u.lda));
+        Array<T> b = matrix<T>(kind, rows_b, u.of_b == TURNED ? k : n, int(u.ldb));
+        Array<T> c = matrix<T>(kind, m, n, int(u.ldc)), want = c;
+        Array<Real<T>> most(c.size());
+        u.a = a.data();
+        u.b = b.data();
+        u.c = c.data();
+        plain_update(u, want, most);
+        launch(u);
+        std::string off = fused ? "" : difference("C", c, want, int(u.ldc), false);
+        const double eps = sizeof(Real<T>) == 4 ? 0x1p-23 : 0x1p-52;
+        for (size_t i = 0; fused && i < c.size(); i++)
+            if (!(abs1(sub(c[i], want[i])) <= 2 * k * eps * most[i]))
+                off = text("C[%zu] is off by %g", i, double(abs1(sub(c[i], want[i]))));
+        report.count(off.empty(),
+                     text("%s %d x %d x %d, %d %d, part %d: ", kind_names[kind], m, n, k,
+                          u.of_a, u.of_b, u.part) +
+                         off);
+    }
+}
+
+template <class G, class T>
+int64_t tiles_of(const LargeUpdate<T> &u)
+{
+    return (u.m + G::ROWS - 1) / G::ROWS * ((u.n + G::COLUMNS - 1) / G::COLUMNS);
+}
+
+template <class T, class G, bool FUSED>
+void by_tiles(const LargeUpdate<T> &u)
+{
+    auto kernel = u.of_a == TURNED   ? update_tiles<T, G, FUSED, TURNED, PLAIN>
+                  : u.of_b == TURNED ? update_tiles<T, G, FUSED, PLAIN, TURNED>
+                                     : update_tiles<T, G, FUSED, PLAIN, PLAIN>;
+    host_cuda::launch(tiles_of<G>(u), G::THREADS, 0, [&] { kernel(u); });
+}
+
+template <class T, class G>
+void by_fragments(const LargeUpdate<T> &u)
+{
+    auto kernel = u.of_a == TURNED   ? update_fragments<T, G, TURNED, PLAIN>
+                  : u.of_b == TURNED ? update_fragments<T, G, PLAIN, TURNED>
+                                     : update_fragments<T, G, PLAIN, PLAIN>;
+    host_cuda::launch(tiles_of<G>(u), G::THREADS, G::BYTES, [&] { kernel(u); });
+}
+
+/* All of a matrix: panels of N columns, what they do to the others, updates. */
+template <class T, int N, int R>
+void test_getrf(int repeats)
+{
+    Report report("large " + title<T>("getrf"));
+    const Kind kinds[] = {RANDOM, INTEGERS,   LOW_RANK, TIED,
+                          ZEROS,  MINUS_ZERO, TINY,     EDGE};
+    for (int turn = 0; turn < repeats * 8; turn++) {
+        const int m = 20 + below(90), n = below(2) ? m : 20 + below(90);
+        Case<T> c(kinds[turn % 8], m, n, 0);
+        c.a = matrix<T>(c.kind, m, n, c.lda);
+        c.pivots(false);
+        c.a0 = c.a;
+        int64_t info = 0;
+        int odd = 0;
+        const int64_t lda = c.lda, order = std::min(m, n);
+        for (int64_t j = 0; j < order; j += N) {
+            const int w = int(std::min<int64_t>(N, order - j));
+            T *const d = &c.a[j + j * lda];
+            LargePanel g = {Name<T>::precision, m - j, w,     d,    lda,    j,
+                            &c.ipiv[j],         4,     &info, &odd, nullptr};
+            factor_panel<T, N, R>(g, 4, int((m - j + 128 * R - 1) / (128 * R)));
+            LargeStep<T> s = {w, &c.ipiv[j], 4, j, d, lda, &c.a[j], lda, 0, j, j + w, n};
+            s.odd = &odd;
+            const int64_t columns = (j + 15) / 16 + (n - j - w + 15) / 16;
+            if (columns > 0)
+                host_cuda::launch(columns, STEP_THREADS, 0,
+                                  [&] { take_step<T, LARGE_BLOCK<T>>(s); });
+            LargeUpdate<T> u = {m - j - w, n - j - w,   w,     d + w,
+                                lda,       d + w * lda, lda,   d + w + w * lda,
+                                lda,       PLAIN,       PLAIN, WHOLE};
+            if (u.m > 0 && u.n > 0)
+                by_tiles<T, Tile<32, 32, 4, 2, 1, 16, 4>, false>(u);
+        }
+        c.info = int(info);
+        netlib<T, Factor<T>>("getrf")(&c.m, &c.n, c.a0.data(), &c.lda, c.ipiv0.data(),
+                                      &c.info0);
+        if (all_finite(c.a0))
+            c.judge(report);
+        else
+            report.count(odd, c.label + ": odd is not told");
+    }
+}
+
+/* A block of the diagonal, netlib's zeros left out. */
+template <class T>
+void test_triangle(int repeats)
+{
+    Report report("large " + title<T>("triangle"));
+    constexpr int W = LARGE_BLOCK<T>;
+    for (int turn = 0; turn < repeats * KINDS; turn++) {
+        /* L' is a chain in netlib, which no exact call of large.cu asks for. */
+        const bool upper = below(2), turned = upper && below(2),
+                   upwards = upper && !turned;
+        const bool unit = below(2);
+        int w = below(2) ? W : 1 + below(W), sides = 1 + below(40);
+        Case<T> c(Kind(turn % KINDS), w, w, sides);
+        c.a = matrix<T>(below(2) ? RANDOM : c.kind, w, w, c.lda);
+        /* Netlib multiplies by one first, which makes a complex infinity two NaNs. */
+        const bool spreads = Traits<T>::complex && turned;
+        c.b = matrix<T>(spreads ? RANDOM : c.kind, w, sides, c.ldb);
+        if (below(3) == 0)
+            make_quotients_zero(c, upper);
+        c.a0 = c.a;
+        c.b0 = c.b;
+        c.label +=
+            text(" %s%s%s", upper ? "U" : "L", turned ? "C" : "N", unit ? "U" : "");
+        Array<T> reversed(size_t(W) * sides);
+        LargeTriangle<T> s = {};
+        s.w = w;
+        s.n = sides;
+        s.unit = unit;
+        s.a = c.a.data();
+        s.lda = c.lda;
+        s.b = c.b.data();
+        s.ldb = c.ldb;
+        s.reversed = reversed.data();
+        auto kernel = turned    ? upwards ? solve_block<T, TURNED, true>
+                                          : solve_block<T, TURNED, false>
+                         : upwards ? solve_block<T, PLAIN, true>
+                                : solve_block<T, PLAIN, false>;
+        host_cuda::launch((sides + STEP_COLUMNS - 1) / STEP_COLUMNS, STEP_THREADS, 0,
+                          [&] { kernel(s); });
+        T factor = one<T>();
+        netlib<T, Triangular<T>>("trsm")(
+            "L", upper ? "U" : "L", turned ? "C" : "N", unit ? "U" : "N", &w, &sides,
+            &factor, c.a0.data(), &c.lda, c.b0.data(), &c.ldb, 1, 1, 1, 1);
+        c.judge(report);
+    }
+}
+
+template <class T>
+void test_all(int repeats)
+{
+    test_panel<T, 16, 2>(repeats);
+    test_panel<T, 8, 4>(repeats);
+    test_getrf<T, 16, 1>(repeats);
+    test_triangle<T>(repeats);
+    using G = Tile<32, 32, 4, 2, 1, 16, 4>;
+    test_update<T>("update", false, repeats, by_tiles<T, G, false>);
+    test_update<T>("fused update", true, repeats, by_tiles<T, G, true>);
+    if constexpr (sizeof(Real<T>) == 8)
+        test_update<T>("update on tensor cores", true, repeats,
+                       by_fragments<T, FragmentTile<T, 64, 32, 16, 3>>);
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    return run_types(argc, argv, 2, [](auto number, int repeats) {
+        test_all<decltype(number)>(repeats);
+    });
+}

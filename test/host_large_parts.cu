@@ -1,0 +1,404 @@
+/* The order in which one large matrix is worked on, on the host: a matrix whose columns
+ * come in parts has the bits of one that is there as a whole, and netlib's.
+ *
+ * kernels/large.o is linked with steps that are plain loops, in double precision, in
+ * place of the kernels, and with as much of a CUDA runtime as it needs; so no device is,
+ * and nothing is said of kernels, streams or launches. Columns that have not come yet are
+ * NaN.
+ */
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <type_traits>
+#include <vector>
+
+#include "large.h"
+#include "large_blas.h"
+#include "large_inverse.h"
+#include "large_panel.h"
+#include "large_side.h"
+
+/* ---- the steps ---- */
+
+namespace bl
+{
+
+namespace
+{
+
+bool put_off; /* large_left() was called */
+
+void step(const LargeUpdate<double> &u)
+{
+    for (int64_t j = 0; j < u.n; j++)
+        for (int64_t k = 0; k < u.k; k++) {
+            const double *a = u.a + k * u.lda,
+                         b = u.b[u.of_b == PLAIN ? k + j * u.ldb : j + k * u.ldb];
+            double *c = u.c + j * u.ldc;
+            for (int64_t i = u.part == LOWER_PART ? j : 0; i < u.m; i++)
+                c[i] -= a[i] * b;
+        }
+}
+
+void step(const LargeStep<double> &s)
+{
+    const int *pivot = (const int *)s.ipiv;
+    const int64_t left = s.left_end - s.left, right = s.right_end - s.right;
+    for (int64_t c = 0; c < left + right; c++) {
+        double *b = s.b + (c < left ? s.left + c : s.right + c - left) * s.ldb;
+        for (int k = 0; k < s.w; k++)
+            std::swap(b[k], b[pivot[k] - 1 - s.base]);
+        for (int k = 0; k < s.w && c >= left && s.l; k++)
+            for (int i = k + 1; i < s.w; i++)
+                b[i] -= b[k] * s.l[i + k * s.ldl];
+    }
+}
+
+void step(const LargeTriangle<double> &s)
+{
+    for (int64_t j = 0; j < s.n; j++)
+        for (int k = 0; k < s.w; k++)
+            for (int i = k + 1; i < s.w; i++)
+                s.b[i + j * s.ldb] -= s.b[k + j * s.ldb] * s.a[i + k * s.lda];
+}
+
+void left(const LargeMaps &x, double *a, int64_t lda)
+{
+    const int *pivot = (const int *)x.ipiv;
+    put_off = true;
+    for (int64_t j = 0; j < x.order; j++)
+        for (int64_t k = (j / x.width + 1) * x.width; k < x.order; k++)
+            std::swap(a[k + j * lda], a[pivot[k] - 1 + j * lda]);
+}
+
+void step(const LargeDiagonal<double> &d)
+{
+    const int64_t rows = d.n + d.beside;
+    for (int64_t k = 0; k < d.n && *d.info == 0; k++) {
+        double *l = d.a + k * d.lda;
+        if (!(l[k] > 0)) {
+            *d.info = d.base + k + 1;
+            break;
+        }
+        l[k] = sqrt(l[k]);
+        for (int64_t i = k + 1; i < rows; i++)
+            l[i] *= 1 / l[k];
+        for (int64_t j = k + 1; j < d.n; j++)
+            for (int64_t i = j; i < rows; i++)
+                d.a[i + j * d.lda] -= l[i] * l[j];
+    }
+}
+
+/* Other precisions are not asked for. */
+template <template <class> class Step, class T>
+cudaError_t take(const Step<T> &s)
+{
+    if constexpr (std::is_same_v<T, double>)
+        step(s);
+    else
+        abort();
+    return cudaSuccess;
+}
+
+} // namespace
+
+template <class T>
+cudaError_t large_update(const LargeUpdate<T> &u, const Card &, cudaStream_t)
+{
+    return take(u);
+}
+template <class T>
+cudaError_t large_step(const LargeStep<T> &s, cudaStream_t)
+{
+    return take(s);
+}
+template <class T>
+cudaError_t large_triangle(const LargeTriangle<T> &s, cudaStream_t)
+{
+    return take(s);
+}
+template <class T>
+cudaError_t large_diagonal(const LargeDiagonal<T> &d, const Card &, cudaStream_t)
+{
+    return take(d);
+}
+template <class T>
+cudaError_t large_left(LargeMaps x, T *a, int64_t lda, cudaStream_t)
+{
+    left(x, (double *)a, lda);
+    return cudaSuccess;
+}
+template <class T>
+bool large_blas_update(const LargeUpdate<T> &, void *, cudaStream_t)
+{
+    return false;
+}
+template <class T>
+size_t large_diagonal_memory()
+{
+    return 0;
+}
+template <class T>
+size_t large_few_memory()
+{
+    return 0;
+}
+
+/* Solves and inverses begin when all is there. */
+#define NEVER(function, ...)                                                             \
+    template <class T>                                                                   \
+    cudaError_t function(__VA_ARGS__, cudaStream_t)                                      \
+    {                                                                                    \
+        abort();                                                                         \
+    }
+NEVER(large_back, const LargeMaps &, T *, int64_t, int64_t)
+NEVER(large_copy, int, int64_t, const T *, T *, int64_t, const int64_t *)
+NEVER(large_inverses, const LargeInverses<T> &)
+NEVER(large_begin_inverse, const T *, int64_t, int64_t, T *, int64_t *)
+NEVER(large_end_inverse, const LargeMaps &, const T *, T *, int64_t, const int64_t *)
+NEVER(large_take_out, const LargeInverse<T> &)
+NEVER(large_negate, const LargeInverse<T> &)
+NEVER(large_find_zero, const T *, int64_t, int64_t, int64_t *)
+NEVER(large_make_real, T *, int64_t, int64_t, const int64_t *)
+NEVER(large_few, LargeFew<T>, bool)
+NEVER(large_forth, const LargeMaps &, T *, int64_t, int64_t, const int64_t *)
+
+#define INSTANTIATE(T)                                                                   \
+    template cudaError_t large_update(const LargeUpdate<T> &, const Card &,              \
+                                      cudaStream_t);                                     \
+    template cudaError_t large_step(const LargeStep<T> &, cudaStream_t);                 \
+    template cudaError_t large_triangle(const LargeTriangle<T> &, cudaStream_t);         \
+    template cudaError_t large_diagonal(const LargeDiagonal<T> &, const Card &,          \
+                                        cudaStream_t);                                   \
+    template cudaError_t large_left(LargeMaps, T *, int64_t, cudaStream_t);              \
+    template bool large_blas_update(const LargeUpdate<T> &, void *, cudaStream_t);       \
+    template size_t large_diagonal_memory<T>();                                          \
+    template size_t large_few_memory<T>();                                               \
+    template cudaError_t large_few(LargeFew<T>, bool, cudaStream_t);                     \
+    template cudaError_t large_forth(const LargeMaps &, T *, int64_t, int64_t,           \
+                                     const int64_t *, cudaStream_t);                     \
+    template cudaError_t large_back(const LargeMaps &, T *, int64_t, int64_t,            \
+                                    cudaStream_t);                                       \
+    template cudaError_t large_copy(int, int64_t, const T *, T *, int64_t,               \
+                                    const int64_t *, cudaStream_t);                      \
+    template cudaError_t large_inverses(const LargeInverses<T> &, cudaStream_t);         \
+    template cudaError_t large_begin_inverse(const T *, int64_t, int64_t, T *,           \
+                                             int64_t *, cudaStream_t);                   \
+    template cudaError_t large_end_inverse(const LargeMaps &, const T *, T *, int64_t,   \
+                                           const int64_t *, cudaStream_t);               \
+    template cudaError_t large_take_out(const LargeInverse<T> &, cudaStream_t);          \
+    template cudaError_t large_negate(const LargeInverse<T> &, cudaStream_t);            \
+    template cudaError_t large_find_zero(const T *, int64_t, int64_t, int64_t *,         \
+                                         cudaStream_t);                                  \
+    template cudaError_t large_make_real(T *, int64_t, int64_t, const int64_t *,         \
+                                         cudaStream_t);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(Complex<float>)
+INSTANTIATE(Complex<double>)
+
+size_t large_maps_bytes(int64_t, int64_t, int64_t)
+{
+    return 256;
+}
+int large_panel_width(enum bl_precision, int64_t, bool, const Card &)
+{
+    return 16;
+}
+bool large_panel_on_card(enum bl_precision, int64_t, const Card &)
+{
+    return false;
+}
+size_t large_panel_workspace(enum bl_precision, int64_t, const Card &)
+{
+    return 256;
+}
+cudaError_t large_panel_launch(const LargePanel &p, const Card &, cudaStream_t)
+{
+    double *const a = (double *)p.a;
+    for (int k = 0; k < p.w; k++) {
+        double *l = a + k * p.lda;
+        int64_t best = k;
+        for (int64_t i = k + 1; i < p.m; i++)
+            best = fabs(l[i]) > fabs(l[best]) ? i : best;
+        ((int *)p.pivots)[k] = int(p.offset + best + 1);
+        if (l[best] == 0) {
+            *p.info = *p.info ? *p.info : p.offset + k + 1;
+            continue;
+        }
+        for (int j = 0; j < p.w; j++)
+            std::swap(a[k + j * p.lda], a[best + j * p.lda]);
+        const double scale = 1 / l[k];
+        for (int64_t i = k + 1; i < p.m; i++)
+            l[i] *= scale;
+        for (int j = k + 1; j < p.w; j++)
+            for (int64_t i = k + 1; i < p.m; i++)
+                a[i + j * p.lda] -= l[i] * a[k + j * p.lda];
+    }
+    return cudaSuccess;
+}
+
+LargeSide *LargeSide::borrow(cudaStream_t)
+{
+    return nullptr;
+}
+void LargeSide::give_back()
+{
+}
+cudaError_t LargeSide::fork()
+{
+    return cudaSuccess;
+}
+cudaError_t LargeSide::join()
+{
+    return cudaSuccess;
+}
+
+} // namespace bl
+
+/* ---- cases ---- */
+
+namespace
+{
+
+using Getrf = void(const int *, const int *, double *, const int *, int *, int *);
+using Potrf = void(const char *, const int *, double *, const int *, int *, size_t);
+Getrf *dgetrf;
+Potrf *dpotrf;
+int failed;
+
+enum Kind { RANDOM, TIES, SINGULAR };
+
+struct Result {
+    std::vector<double> a;
+    std::vector<int> ipiv;
+    int64_t info;
+};
+
+double uniform()
+{
+    static uint64_t state = 1;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return double(int64_t(state)) * 0x1p-63;
+}
+
+std::vector<double> pose(bool lu, int m, int n, int lda, Kind kind)
+{
+    std::vector<double> a(size_t(lda) * n);
+    for (double &x : a)
+        x = kind == TIES ? floor(3 * uniform()) : uniform();
+    for (int k = 0; k < n && !lu; k++)
+        a[k + size_t(k) * lda] = kind == SINGULAR && k == n / 2 ? -1 : 2.0 * n;
+    for (int i = 0; i < m && lu && kind == SINGULAR; i++)
+        a[i + size_t(n / 3) * lda] = 0;
+    return a;
+}
+
+/* The job with A's columns up to each of `ends` there in turn; where there are none, up
+ * to those that the family asks for. */
+Result factor(struct bl_job job, const std::vector<double> &a, std::vector<int64_t> ends)
+{
+    const bl::Card card = {132, 90, 227 << 10, true};
+    const int64_t lda = job.a.ld;
+    Result r = {std::vector<double>(a.size(), NAN),
+                std::vector<int>(size_t(std::min(job.m, job.n))), 0};
+    int info;
+    job.a.p = r.a.data();
+    job.ipiv.p = r.ipiv.data();
+    job.info.p = &info;
+    std::vector<char> work(bl::large.workspace(&job, card), 0x55);
+    job.work = work.data();
+    for (int64_t from = 0; ends.empty() || ends.back() < job.n;) {
+        from = bl::large.part(&job, card, from);
+        ends.push_back(from);
+    }
+    for (const int64_t to : ends) {
+        job.to = to;
+        std::copy(a.begin() + job.from * lda, a.begin() + to * lda,
+                  r.a.begin() + job.from * lda);
+        bl::large.launch(&job, card, nullptr);
+        job.from = to;
+    }
+    memcpy(&r.info, work.data(), sizeof r.info); /* the state's first */
+    return r;
+}
+
+/* Of Cholesky's, what is on and below the diagonal, up to the column of INFO. */
+size_t differences(const Result &x, const Result &y, bool lu, int n, int lda)
+{
+    size_t count = x.info != y.info;
+    for (size_t k = 0; k < x.ipiv.size() && lu; k++)
+        count += x.ipiv[k] != y.ipiv[k];
+    const int64_t columns = !lu && x.info ? x.info - 1 : n;
+    for (int64_t j = 0; j < columns; j++)
+        for (int64_t i = lu ? 0 : j; i < (lu ? lda : n); i++) {
+            const double p = x.a[i + j * lda], q = y.a[i + j * lda];
+            count += (lu || i < columns) && memcmp(&p, &q, sizeof p) != 0;
+        }
+    return count;
+}
+
+void test(bool lu, enum bl_arithmetic arithmetic, int m, int n, int lda, Kind kind,
+          const std::vector<int64_t> &ends)
+{
+    static const char *const kinds[] = {"random", "ties", "singular"};
+    struct bl_job job = {};
+    job.routine = lu ? BL_GETRF : BL_POTRF;
+    job.precision = BL_D;
+    job.arithmetic = arithmetic;
+    job.uplo = lu ? 0 : 'L';
+    job.int_size = sizeof(int);
+    job.m = m;
+    job.n = n;
+    job.batch = 1;
+    job.a.ld = lda;
+    const std::vector<double> a = pose(lu, m, n, lda, kind);
+    bl::put_off = false;
+    const Result whole = factor(job, a, {n}), parts = factor(job, a, ends);
+    size_t wrong = differences(whole, parts, lu, n, lda);
+    if (n < 2000) { /* netlib takes its time, and so does pose() for it */
+        Result want = {a, parts.ipiv, 0};
+        int info = 0;
+        if (lu)
+            dgetrf(&m, &n, want.a.data(), &lda, want.ipiv.data(), &info);
+        else
+            dpotrf("L", &n, want.a.data(), &lda, &info, 1);
+        want.info = info;
+        wrong += differences(want, parts, lu, n, lda);
+    }
+    if (lu && !bl::put_off)
+        wrong++;
+    failed += wrong > 0;
+    printf("%s large-parts-%s-%s-%dx%d-%s-%zu%s\n", wrong ? "not ok" : "ok",
+           lu ? "getrf" : "potrf", arithmetic == BL_EXACT ? "exact" : "fast", m, n,
+           kinds[kind], ends.size(), wrong ? " - other bits, IPIV or INFO" : "");
+    fflush(stdout);
+}
+
+} // namespace
+
+int main()
+{
+    void *lapack = dlopen("liblapack.so.3", RTLD_NOW);
+    *(void **)&dgetrf = lapack ? dlsym(lapack, "dgetrf_") : nullptr;
+    *(void **)&dpotrf = lapack ? dlsym(lapack, "dpotrf_") : nullptr;
+    if (!dgetrf || !dpotrf) {
+        printf("skip large-parts - no liblapack.so.3\n");
+        return 0;
+    }
+    for (const Kind kind : {RANDOM, TIES, SINGULAR}) {
+        test(true, BL_EXACT, 700, 700, 705, kind, {256, 512, 700});
+        test(true, BL_EXACT, 900, 520, 900, kind, {128, 256, 384, 520});
+        test(true, BL_EXACT, 400, 1100, 401, kind, {128, 256, 640, 1100});
+        test(true, BL_EXACT, 640, 640, 640, kind, {384, 640});
+        if (kind == TIES)
+            continue;
+        test(false, BL_EXACT, 700, 700, 705, kind, {192, 448, 700});
+        test(false, BL_EXACT, 641, 641, 641, kind, {64, 128, 320, 641});
+    }
+    test(true, BL_EXACT, 3100, 3100, 3100, RANDOM, {});
+    return failed > 0;
+}
