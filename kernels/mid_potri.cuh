@@ -12,7 +12,8 @@
 #ifndef BL_MID_POTRI_CUH
 #define BL_MID_POTRI_CUH
 
-#include "mid_cholesky_fast.cuh"
+#include "mid_cholesky.cuh"
+#include "mid_tile.cuh"
 
 namespace bl
 {
