@@ -1,5 +1,5 @@
 /* Which Cholesky jobs mid_cholesky.cuh takes, its kernels, and the launch. Called by
- * engine.cu. What mid_cholesky_fast.cu takes is passed on to it. */
+ * engine.cu. */
 #include "family.h"
 #include "mid_cholesky.cuh"
 
@@ -156,8 +156,6 @@ bool takes(const struct bl_job *job, const Card &card)
 size_t workspace(const struct bl_job *job, const Card &card)
 {
     Share share;
-    if (mid_cholesky_fast.takes(job, card))
-        return mid_cholesky_fast.workspace(job, card);
     return is_shared(job, card, share)
                ? size_t(job->batch) * kernels[job->precision].block_bytes
                : 0;
@@ -165,8 +163,6 @@ size_t workspace(const struct bl_job *job, const Card &card)
 
 cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stream)
 {
-    if (mid_cholesky_fast.takes(job, card))
-        return mid_cholesky_fast.launch(job, card, stream);
     MidCholesky g = {job->a, job->info, job->items, int(job->n), job->int_size};
     Share share;
     if (is_shared(job, card, share))

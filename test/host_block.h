@@ -7,7 +7,6 @@
 #define HOST_BLOCK_H
 
 #include "host_warp.h"
-#include <stdint.h>
 
 #define BL_HOST_BLOCK
 
@@ -48,18 +47,6 @@ void multiply_tile(R (&c)[4], const R (&a)[4], R b0, R b1)
             c[e] += left[first + g * 4 + k % 4][e / 2 + k / 4 * 2] *
                     right[first + (2 * t + e % 2) * 4 + k % 4][k / 4];
     wait_for_warp("a product's end");
-}
-
-/* To 11 bits. */
-inline float shortened(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if ((bits & 0x7f800000u) != 0x7f800000u)
-        bits += 0x1000;
-    bits &= ~0x1fffu;
-    memcpy(&x, &bits, sizeof bits);
-    return x;
 }
 
 inline void meet_warp()

@@ -8,7 +8,6 @@
  */
 #include "host_block.h"
 #include <complex>
-#include "mid_cholesky_fast.cuh"
 #include "mid_cholesky_solve.cuh"
 #include "mid_potri.cuh"
 #include "host_cases.h"
@@ -172,65 +171,6 @@ void test_solve(int repeats)
     }
 }
 
-/* As mid_cholesky_fast.cu launches it: all panels at once, or several blocks a matrix and
- * a panel after the other. */
-template <class T, bool UPPER>
-void run_fast(Case<T> &c, int blocks)
-{
-    using Fast = FastCholesky<T, UPPER>;
-    static MidCholeskyShared<T> shared;
-    std::vector<Unit> memory(Fast::ELEMENTS * sizeof(T) / sizeof(Unit));
-    std::vector<T> kept(Fast::KEPT, NAN);
-    const int panels = (c.n + Fast::WIDTH - 1) / Fast::WIDTH;
-    int info = -99;
-    MidCholeskyFast g = {};
-    g.job.a = {c.a.data(), nullptr, c.lda, 0};
-    g.job.info = {&info, nullptr, 0, 1};
-    g.job.n = c.n;
-    g.job.int_size = 4;
-    g.blocks = blocks;
-    g.kept = blocks > 1 ? kept.data() : nullptr;
-    const int launches = blocks > 1 ? panels : 1;
-    for (int launch = 0; launch < launches; launch++) {
-        g.first_panel = launch;
-        g.end_panel = blocks > 1 ? launch + 1 : panels;
-        for (int i = 0; i < blocks; i++) { /* on the device in any order */
-            const int block = launch % 2 ? i : blocks - 1 - i;
-            memset(memory.data(), 0xff, memory.size() * sizeof(Unit));
-            host_warp::run(Fast::WARPS * LANES, [&](int thread) {
-                Team team;
-                team.thread = thread;
-                team.threads = Fast::WARPS * LANES;
-                Fast(g, shared, (T *)memory.data(), team, 0).run(block);
-            });
-        }
-    }
-    c.info = info;
-}
-
-/* || A - L L' || / (n eps || A ||), of the first k rows and columns. */
-template <class T, bool UPPER>
-double factor_residual(const Array<T> &a, const Array<T> &l, int lda, int k)
-{
-    auto at = [&](const Array<T> &x, int i, int j) -> long double {
-        return UPPER ? x[j + i * size_t(lda)] : x[i + j * size_t(lda)];
-    };
-    std::vector<long double> size(k), off(k);
-    for (int i = 0; i < k; i++)
-        for (int j = 0; j <= i; j++) {
-            long double sum = at(a, i, j);
-            size[j] += fabsl(sum);
-            size[i] += i == j ? 0 : fabsl(sum);
-            for (int q = 0; q <= j; q++)
-                sum -= at(l, i, q) * at(l, j, q);
-            off[j] += fabsl(sum);
-            off[i] += i == j ? 0 : fabsl(sum);
-        }
-    const long double most = *std::max_element(off.begin(), off.end()),
-                      all = *std::max_element(size.begin(), size.end());
-    return most == 0 ? 0 : double(most / all / k / (sizeof(T) == 4 ? 0x1p-24 : 0x1p-53));
-}
-
 /* A product with itself, its rows of ever smaller size: its condition is large. */
 template <class T>
 Array<T> graded(bool upper, int n, int lda)
@@ -246,44 +186,6 @@ Array<T> graded(bool upper, int n, int lda)
                 T(ldexp(sum, -(i * 20 / n) - j * 20 / n));
         }
     return a;
-}
-
-template <class T, bool UPPER>
-void test_fast(int repeats)
-{
-    const Kind kinds[] = {RANDOM, INTEGERS, TIED, ZEROS, TINY, HUGE_, EDGE, NAN_IN};
-    const char *uplo = UPPER ? "U" : "L";
-    Plain<T> *factor = netlib<T, Plain<T>>("potrf");
-    Report report("mid " + title<T>("potrf") + " " + uplo + " fast");
-    for (int turn = 0; turn < repeats * 9; turn++) {
-        const int n = turn % 3 ? 33 + below(250) : 64 * (1 + below(4)) + below(2);
-        const int which = turn % 9;
-        Case<T> c(which < 8 ? kinds[which] : RANDOM, n, n, 0);
-        c.a =
-            which < 8 ? definite<T>(c.kind, UPPER, n, c.lda) : graded<T>(UPPER, n, c.lda);
-        const int bad = below(n);
-        if (which == 0 && below(2))
-            c.a[bad * size_t(c.lda + 1)] = T(below(2) ? -1 : NAN);
-        c.a0 = c.a;
-        const Array<T> before = c.a;
-        const int blocks = turn % 2 ? 1 : 2 + below(4);
-        run_fast<T, UPPER>(c, blocks);
-        factor(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
-        c.label += text(" uplo=%s turn=%d blocks=%d", uplo, turn, blocks);
-        const int good = c.info0 ? c.info0 - 1 : n;
-        double ratio = 0, most = 5; /* LAPACK's own tests let 30 pass */
-        if (c.info == c.info0 && good) {
-            ratio = factor_residual<T, UPPER>(before, c.a, c.lda, good);
-            most += 5 * factor_residual<T, UPPER>(before, c.a0, c.lda, good);
-        }
-        if (!(ratio < most))
-            report.count(false, c.label + text(": residual %g of %g", ratio, most));
-        for (int j = 0; j < n; j++)
-            for (int i = 0; i < n; i++)
-                if (UPPER ? i <= j : i >= j)
-                    c.a[i + size_t(j) * c.lda] = c.a0[i + size_t(j) * c.lda];
-        c.judge(report); /* INFO, and what is not to be touched */
-    }
 }
 
 /* As mid_potri.cu launches it. */
@@ -405,10 +307,6 @@ int main(int argc, char **argv)
 {
     return run_types(argc, argv, 3, [](auto number, int repeats) {
         test_both<decltype(number)>(repeats);
-        if constexpr (!Traits<decltype(number)>::complex) {
-            test_fast<decltype(number), false>(repeats);
-            test_fast<decltype(number), true>(repeats);
-        }
         if constexpr (std::is_same_v<decltype(number), double>) {
             test_potri<false>(repeats);
             test_potri<true>(repeats);
