@@ -1,6 +1,5 @@
-/* POTRF in fast arithmetic on the matrix units of sm_90 and up, single
- * and double, beyond the sizes
- * that fit a multiprocessor twice: left-looking by panels of 64 columns.
+/* POTRF in fast arithmetic on the matrix units of sm_90 and up, single and double, beyond
+ * the sizes that fit a multiprocessor twice: left-looking by panels of 64 columns.
  *
  * Instantiated by mid_cholesky_fast.cu and by test/host_mid_cholesky.cc, where threads
  * are fibers. A block takes some rows of a panel, 128 at a time, a warp 16 of them, which
