@@ -35,7 +35,9 @@ extern const Family tiny;               /* m, n <= 32, no Cholesky */
 extern const Family tiny_cholesky;      /* n <= 32 */
 extern const Family mid;                /* LU of m, n <= 1024 */
 extern const Family mid_cholesky;       /* potrf of n <= 1024 */
+extern const Family mid_cholesky_fast;  /* of those, fast ones; by way of mid_cholesky */
 extern const Family mid_cholesky_solve; /* potrs, posv of n <= 1024 */
+extern const Family mid_potri;          /* potri of n <= 128, double */
 extern const Family large;              /* few matrices, min(m, n) > 256; long ones */
 extern const Family general;            /* everything */
 

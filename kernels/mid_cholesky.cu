@@ -1,5 +1,5 @@
 /* Which Cholesky jobs mid_cholesky.cuh takes, its kernels, and the launch. Called by
- * engine.cu. */
+ * engine.cu. What mid_cholesky_fast.cu takes is passed on to it. */
 #include "family.h"
 #include "mid_cholesky.cuh"
 
@@ -42,8 +42,23 @@ __global__ void __launch_bounds__(CholeskySlices<T>::WARPS *LANES, 2)
     cholesky_by_slices<T, UPPER>(g, shared, (T *)memory, team, blockIdx.x);
 }
 
+/* The same of a panel, several blocks a matrix. */
+template <class T, bool UPPER>
+__global__ void __launch_bounds__(CholeskySlices<T>::WARPS *LANES, 2)
+    potrf_shared(const __grid_constant__ MidCholesky g, int panel, int blocks, T *kept)
+{
+    extern __shared__ __align__(16) char memory[];
+    __shared__ MidCholeskyShared<T> shared;
+    Team team;
+    team.thread = threadIdx.x;
+    team.threads = blockDim.x;
+    const CholeskyShare share = {panel, int(blockIdx.x % blocks), kept};
+    cholesky_by_slices<T, UPPER, true>(g, shared, (T *)memory, team, blockIdx.x / blocks,
+                                       share);
+}
+
 struct Kernels {
-    const void *on_chip[2], *by_slices[2];                       /* 'L', 'U' */
+    const void *on_chip[2], *by_slices[2], *shared[2];           /* 'L', 'U' */
     int block_bytes, slices_bytes, slices_threads, most_on_chip; /* panels */
 };
 
@@ -53,6 +68,7 @@ Kernels kernels_of()
     return {
         {(const void *)potrf_on_chip<T, false>, (const void *)potrf_on_chip<T, true>},
         {(const void *)potrf_by_slices<T, false>, (const void *)potrf_by_slices<T, true>},
+        {(const void *)potrf_shared<T, false>, (const void *)potrf_shared<T, true>},
         BLOCK_ELEMENTS<T> * int(sizeof(T)),
         CholeskySlices<T>::ELEMENTS * int(sizeof(T)),
         CholeskySlices<T>::WARPS * LANES,
@@ -87,21 +103,78 @@ Plan plan_of(const struct bl_job *job, const Card &card)
     return k.slices_bytes <= most ? by_slices : Plan{};
 }
 
+/* The orders from which several blocks a matrix, with a launch a panel, are ahead of one:
+ * s, d, c, z. */
+constexpr int SHARED_FROM[BL_PRECISIONS] = {576, 576, 384, 384};
+
+/* A matrix has several blocks where one for each leaves half of the card waiting. Warps
+ * of a block: so few that there are blocks for the card, but one alone would only do what
+ * all others do too. */
+struct Share {
+    int warps, panels;
+    int64_t blocks(int panel) const /* a matrix */
+    {
+        const int rest = panels - 1 - panel;
+        return rest > 0 ? (rest + warps - 2) / (warps - 1) : 1;
+    }
+};
+
+bool is_shared(const struct bl_job *job, const Card &card, Share &share)
+{
+    const Kernels &k = kernels[job->precision];
+    if (job->n < SHARED_FROM[job->precision] || 2 * job->batch > card.processors ||
+        k.slices_bytes > int(card.shared_bytes) - OWN_BYTES)
+        return false;
+    share = {k.slices_threads / LANES, Panels(int(job->n)).count};
+    while (share.warps > 2 && share.blocks(0) * job->batch < card.processors)
+        share.warps /= 2;
+    return true;
+}
+
+cudaError_t launch_shared(const struct bl_job *job, const Card &card, const Share &share,
+                          MidCholesky g, cudaStream_t stream)
+{
+    const Kernels &k = kernels[job->precision];
+    const void *kernel = k.shared[job->uplo == 'U'];
+    void *kept = job->work;
+    cudaError_t error =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             int(card.shared_bytes) - OWN_BYTES);
+    for (int panel = 0; panel < share.panels && error == cudaSuccess; panel++) {
+        int blocks = int(share.blocks(panel));
+        void *parameters[] = {&g, &panel, &blocks, &kept};
+        error = cudaLaunchKernel(kernel, dim3(unsigned(job->batch * blocks)),
+                                 dim3(unsigned(share.warps * LANES)), parameters,
+                                 size_t(k.slices_bytes), stream);
+    }
+    return error;
+}
+
 bool takes(const struct bl_job *job, const Card &card)
 {
     return job->routine == BL_POTRF && job->n >= 1 && job->n <= 1024 && job->batch >= 1 &&
            plan_of(job, card).kernel;
 }
 
-size_t workspace(const struct bl_job *, const Card &)
+size_t workspace(const struct bl_job *job, const Card &card)
 {
-    return 0;
+    Share share;
+    if (mid_cholesky_fast.takes(job, card))
+        return mid_cholesky_fast.workspace(job, card);
+    return is_shared(job, card, share)
+               ? size_t(job->batch) * kernels[job->precision].block_bytes
+               : 0;
 }
 
 cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stream)
 {
-    const Plan plan = plan_of(job, card);
+    if (mid_cholesky_fast.takes(job, card))
+        return mid_cholesky_fast.launch(job, card, stream);
     MidCholesky g = {job->a, job->info, job->items, int(job->n), job->int_size};
+    Share share;
+    if (is_shared(job, card, share))
+        return launch_shared(job, card, share, g, stream);
+    const Plan plan = plan_of(job, card);
     void *parameters[] = {&g};
     /* As much as it may ever be: other threads set it too. */
     cudaError_t error =

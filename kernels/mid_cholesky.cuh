@@ -95,13 +95,13 @@ struct MidCholeskyItem {
             *(g.info.array ? (int64_t *)g.info.array[index]
                            : (int64_t *)g.info.p + index * g.info.stride) = info;
     }
-    BL_HD bool has_info(const MidCholesky &g) const
+    BL_HD int64_t info_of(const MidCholesky &g) const
     {
         if (g.int_size == 4)
             return *(g.info.array ? (int32_t *)g.info.array[index]
-                                  : (int32_t *)g.info.p + index * g.info.stride) != 0;
+                                  : (int32_t *)g.info.p + index * g.info.stride);
         return *(g.info.array ? (int64_t *)g.info.array[index]
-                              : (int64_t *)g.info.p + index * g.info.stride) != 0;
+                              : (int64_t *)g.info.p + index * g.info.stride);
     }
     BL_HD T &at(int i, int k) const /* v(i, k) */
     {
@@ -341,29 +341,61 @@ struct CholeskySlices {
     static constexpr int ELEMENTS = RING + BLOCK_ELEMENTS<T>;
 };
 
+/* Where several blocks of threads share a matrix, a launch is one panel. */
+struct CholeskyShare {
+    int panel, block;
+    /* A matrix: the block on the diagonal of the panel before. It could not go where it
+     * belongs while others might still have to read that. */
+    void *kept;
+};
+
 /* One matrix, by WARPS warps. Of a panel, a warp has every WARPS-th block. `memory`: two
  * slices in turn or, when they are done with, the warps' blocks; and the block on the
- * diagonal. */
-template <class T, bool UPPER>
+ * diagonal. Where the matrix is SHARED, by WARPS or fewer: the first warp has the block
+ * on the diagonal, as in every block of threads, and the others one block each. */
+template <class T, bool UPPER, bool SHARED = false>
 BL_HD void cholesky_by_slices(const MidCholesky &g, MidCholeskyShared<T> &s, T *memory,
-                              const Team &team, int64_t number)
+                              const Team &team, int64_t number,
+                              const CholeskyShare &share = {})
 {
     using S = CholeskySlices<T>;
     const MidCholeskyItem<T, UPPER> item(g, number);
     const Panels panels(item.n);
     const int lane = team.lane(), warp = team.thread / LANES;
     T *diagonal = memory + S::RING;
+    int first_panel = 0, end_panel = panels.count, before_own = 0;
+    T *kept = nullptr;
+    if constexpr (SHARED) {
+        first_panel = share.panel;
+        before_own = first_panel + share.block * (team.threads / LANES - 1);
+        kept = (T *)share.kept + number * BLOCK_ELEMENTS<T>;
+        if (first_panel >= panels.count ||
+            (share.block > 0 && before_own + 1 >= panels.count))
+            return;
+        end_panel = first_panel + 1;
+        if (first_panel > 0) {
+            const int64_t info = item.info_of(g);
+            const int before = panels.first(first_panel - 1);
+            const int done =
+                info ? int(info) - 1 - before : panels.width(first_panel - 1);
+            if (share.block == 0 && warp == 0 && done > 0) /* else an earlier panel's */
+                item.store_block(kept, before, done, before, done, true, lane);
+            if (info)
+                return;
+        }
+    }
 
     if (team.thread == 0)
         s.bad = 0;
     PanelTile<T, UPPER> x;
     x.tile.lane = lane;
     bool good = true;
-    for (int p = 0; p < panels.count && good; p++) {
+    for (int p = first_panel; p < end_panel && good; p++) {
         const int top = panels.first(p), width = panels.width(p);
         x.p = p;
-        for (int base = p; base < panels.count && good; base += S::WARPS) {
-            const int b = base + warp;
+        for (int base = p; base < (SHARED ? p + 1 : panels.count) && good;
+             base += S::WARPS) {
+            const int b = !SHARED ? base + warp : warp == 0 ? p : before_own + warp;
             const bool busy = b < panels.count;
             const int row = busy ? panels.first(b) : 0, rows = busy ? panels.width(b) : 0;
             const int place = b == p ? 0 : 1 + warp;
@@ -421,8 +453,13 @@ BL_HD void cholesky_by_slices(const MidCholesky &g, MidCholeskyShared<T> &s, T *
                     done = bad - 1;
             }
             team.block_sync();
-            if (b == p)
+            if (SHARED && b == p && p + 1 < panels.count) {
+                if (share.block == 0)
+                    for (int e = lane; e < BLOCK_ELEMENTS<T>; e += LANES)
+                        kept[e] = block[e];
+            } else if (b == p && (!SHARED || share.block == 0)) {
                 item.store_block(block, row, done, row, done, true, lane);
+            }
             good = s.bad == 0;
             if (good && busy && b > p) {
                 solve_block<T, UPPER>(block, diagonal, s.scale, width, p % 2 == 0, team);
@@ -432,7 +469,8 @@ BL_HD void cholesky_by_slices(const MidCholesky &g, MidCholeskyShared<T> &s, T *
             team.block_sync();
         }
     }
-    if (team.thread == 0)
+    if (team.thread == 0 &&
+        (!SHARED || (share.block == 0 && (first_panel == 0 || s.bad))))
         item.put_info(g, s.bad);
 }
 

@@ -233,7 +233,7 @@ BL_HD void cholesky_solve_some(const MidCholeskySolve &g, T *memory, const Team 
         (g.b.array ? (T *)g.b.array[item.index] : (T *)g.b.p + item.index * g.b.stride) +
         first * ldb;
 
-    if (g.factored && item.has_info(m))
+    if (g.factored && item.info_of(m) != 0)
         return;
     if (!g.factored && first == 0 && lane == 0)
         item.put_info(m, 0);

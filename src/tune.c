@@ -50,6 +50,11 @@ static const int exact_to[BL_ROUTINES][BL_PRECISIONS] = {
 #include "tune.def"
 #undef LIMIT
 };
+static const int batch_exact_to[BL_ROUTINES][BL_PRECISIONS] = {
+#define BATCH_LIMIT(NAME, s, d, c, z) [BL_##NAME] = {s, d, c, z},
+#include "tune.def"
+#undef BATCH_LIMIT
+};
 static _Atomic bool ready;
 
 /* The rows of tune.def stand in the order of routines.def. */
@@ -291,6 +296,8 @@ enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c)
     }
     enum bl_routine_id r = bl_operation(c->id);
     int from = fast_from[r], limit = exact_to[r][bl_precision(c->id)];
+    if (c->batch > BL_FEW_MATRICES && batch_exact_to[r][bl_precision(c->id)])
+        limit = batch_exact_to[r][bl_precision(c->id)];
     if (limit && bl_min(c->m, c->n) > limit)
         return BL_FAST;
     return is_chain(c) && from && c->n > from ? BL_FAST : BL_EXACT;

@@ -7,6 +7,7 @@
 #define HOST_BLOCK_H
 
 #include "host_warp.h"
+#include <stdint.h>
 
 #define BL_HOST_BLOCK
 
@@ -29,6 +30,36 @@ inline void meet_at(int number, int expected)
 inline void meet_block()
 {
     meet_at(0, threads);
+}
+
+/* What a warp's matrix unit does: c += a b, spread over the lanes as the kernels say. */
+template <class R>
+void multiply_tile(R (&c)[4], const R (&a)[4], R b0, R b1)
+{
+    static R left[MOST][4], right[MOST][2];
+    for (int e = 0; e < 4; e++)
+        left[current][e] = a[e];
+    right[current][0] = b0;
+    right[current][1] = b1;
+    wait_for_warp("a product");
+    const int first = current / SIZE * SIZE, g = current % SIZE / 4, t = current % 4;
+    for (int e = 0; e < 4; e++)
+        for (int k = 0; k < 8; k++)
+            c[e] += left[first + g * 4 + k % 4][e / 2 + k / 4 * 2] *
+                    right[first + (2 * t + e % 2) * 4 + k % 4][k / 4];
+    wait_for_warp("a product's end");
+}
+
+/* To 11 bits. */
+inline float shortened(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7f800000u) != 0x7f800000u)
+        bits += 0x1000;
+    bits &= ~0x1fffu;
+    memcpy(&x, &bits, sizeof bits);
+    return x;
 }
 
 inline void meet_warp()

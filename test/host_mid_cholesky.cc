@@ -8,7 +8,9 @@
  */
 #include "host_block.h"
 #include <complex>
+#include "mid_cholesky_fast.cuh"
 #include "mid_cholesky_solve.cuh"
+#include "mid_potri.cuh"
 #include "host_cases.h"
 
 namespace
@@ -51,6 +53,39 @@ void run(Case<T> &c, bool on_chip)
     c.info = info;
 }
 
+/* The same by several blocks, in any order, a panel after the other. */
+template <class T, bool UPPER>
+void run_shared(Case<T> &c, int warps)
+{
+    static MidCholeskyShared<T> shared;
+    const int panels = Panels(c.n).count;
+    std::vector<Unit> memory(CholeskySlices<T>::ELEMENTS * sizeof(T) / sizeof(Unit));
+    std::vector<T> kept(BLOCK_ELEMENTS<T>);
+    int info = -99;
+    MidCholesky g = {};
+    g.a = {c.a.data(), nullptr, c.lda, 0};
+    g.info = {&info, nullptr, 0, 1};
+    g.n = c.n;
+    g.int_size = 4;
+    for (int panel = 0; panel < panels; panel++) {
+        const int blocks =
+            panels / (warps - 1) + 1; /* of which some have nothing to do */
+        for (int i = 0; i < blocks; i++) {
+            const CholeskyShare share = {panel, panel % 2 ? i : blocks - 1 - i,
+                                         kept.data()};
+            memset(memory.data(), 0xff, memory.size() * sizeof(Unit));
+            host_warp::run(warps * LANES, [&](int thread) {
+                Team team;
+                team.thread = thread;
+                team.threads = warps * LANES;
+                cholesky_by_slices<T, UPPER, true>(g, shared, (T *)memory.data(), team, 0,
+                                                   share);
+            });
+        }
+    }
+    c.info = info;
+}
+
 template <class T, bool UPPER>
 void test(int repeats)
 {
@@ -66,7 +101,10 @@ void test(int repeats)
                 from_real<T>(Real<T>(below(2) ? -1 : NAN));
         c.a0 = c.a;
         c.label += text(" uplo=%s turn=%d", uplo, turn);
-        run<T, UPPER>(c, turn % 2);
+        if (turn % 3 == 2)
+            run_shared<T, UPPER>(c, 2 << below(sizeof(T) == 16 ? 2 : 3));
+        else
+            run<T, UPPER>(c, turn % 2);
         factor(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
         forget_beyond(c, UPPER);
         c.judge(report);
@@ -134,6 +172,242 @@ void test_solve(int repeats)
     }
 }
 
+/* As mid_cholesky_fast.cu launches it: all panels at once, or several blocks a matrix and
+ * a panel after the other. */
+template <class T, bool UPPER>
+void run_fast(Case<T> &c, int blocks)
+{
+    using Fast = FastCholesky<T, UPPER>;
+    static MidCholeskyShared<T> shared;
+    std::vector<Unit> memory(Fast::ELEMENTS * sizeof(T) / sizeof(Unit));
+    std::vector<T> kept(Fast::KEPT, NAN);
+    const int panels = (c.n + Fast::WIDTH - 1) / Fast::WIDTH;
+    int info = -99;
+    MidCholeskyFast g = {};
+    g.job.a = {c.a.data(), nullptr, c.lda, 0};
+    g.job.info = {&info, nullptr, 0, 1};
+    g.job.n = c.n;
+    g.job.int_size = 4;
+    g.blocks = blocks;
+    g.kept = blocks > 1 ? kept.data() : nullptr;
+    const int launches = blocks > 1 ? panels : 1;
+    for (int launch = 0; launch < launches; launch++) {
+        g.first_panel = launch;
+        g.end_panel = blocks > 1 ? launch + 1 : panels;
+        for (int i = 0; i < blocks; i++) { /* on the device in any order */
+            const int block = launch % 2 ? i : blocks - 1 - i;
+            memset(memory.data(), 0xff, memory.size() * sizeof(Unit));
+            host_warp::run(Fast::WARPS * LANES, [&](int thread) {
+                Team team;
+                team.thread = thread;
+                team.threads = Fast::WARPS * LANES;
+                Fast(g, shared, (T *)memory.data(), team, 0).run(block);
+            });
+        }
+    }
+    c.info = info;
+}
+
+/* || A - L L' || / (n eps || A ||), of the first k rows and columns. */
+template <class T, bool UPPER>
+double factor_residual(const Array<T> &a, const Array<T> &l, int lda, int k)
+{
+    auto at = [&](const Array<T> &x, int i, int j) -> long double {
+        return UPPER ? x[j + i * size_t(lda)] : x[i + j * size_t(lda)];
+    };
+    std::vector<long double> size(k), off(k);
+    for (int i = 0; i < k; i++)
+        for (int j = 0; j <= i; j++) {
+            long double sum = at(a, i, j);
+            size[j] += fabsl(sum);
+            size[i] += i == j ? 0 : fabsl(sum);
+            for (int q = 0; q <= j; q++)
+                sum -= at(l, i, q) * at(l, j, q);
+            off[j] += fabsl(sum);
+            off[i] += i == j ? 0 : fabsl(sum);
+        }
+    const long double most = *std::max_element(off.begin(), off.end()),
+                      all = *std::max_element(size.begin(), size.end());
+    return most == 0 ? 0 : double(most / all / k / (sizeof(T) == 4 ? 0x1p-24 : 0x1p-53));
+}
+
+/* A product with itself, its rows of ever smaller size: its condition is large. */
+template <class T>
+Array<T> graded(bool upper, int n, int lda)
+{
+    Array<T> a = matrix<T>(RANDOM, n, n, lda);
+    const Array<T> g = matrix<T>(RANDOM, n, n, n);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j <= i; j++) {
+            double sum = i == j ? (sizeof(T) == 4 ? 1e-3 : 1e-9) * n : 0;
+            for (int k = 0; k < n; k++)
+                sum += g[i + k * size_t(n)] * g[j + k * size_t(n)];
+            a[upper ? j + i * size_t(lda) : i + j * size_t(lda)] =
+                T(ldexp(sum, -(i * 20 / n) - j * 20 / n));
+        }
+    return a;
+}
+
+/* Of a diagonal that is large for the most part: of a minor of two small elements and
+ * what is as small beside them, rounding alone says whether it is positive. */
+template <class T>
+void keep_one_small(Array<T> &a, int n, int lda)
+{
+    bool any = false;
+    for (int i = 0; i < n; i++) {
+        T &x = a[i * size_t(lda + 1)];
+        if (!(fabs(double(x)) < 2))
+            continue;
+        if (any)
+            x = T(3 * n);
+        any = true;
+    }
+}
+
+template <class T, bool UPPER>
+void test_fast(int repeats)
+{
+    const Kind kinds[] = {RANDOM, INTEGERS, TIED, ZEROS, TINY, HUGE_, EDGE, NAN_IN};
+    const char *uplo = UPPER ? "U" : "L";
+    Plain<T> *factor = netlib<T, Plain<T>>("potrf");
+    Report report("mid " + title<T>("potrf") + " " + uplo + " fast");
+    for (int turn = 0; turn < repeats * 9; turn++) {
+        const int n = turn % 3 ? 33 + below(250) : 64 * (1 + below(4)) + below(2);
+        const int which = turn % 9;
+        Case<T> c(which < 8 ? kinds[which] : RANDOM, n, n, 0);
+        c.a =
+            which < 8 ? definite<T>(c.kind, UPPER, n, c.lda) : graded<T>(UPPER, n, c.lda);
+        if (c.kind != TINY && c.kind != HUGE_)
+            keep_one_small(c.a, n, c.lda);
+        const int bad = below(n);
+        if (which == 0 && below(2))
+            c.a[bad * size_t(c.lda + 1)] = T(below(2) ? -1 : NAN);
+        c.a0 = c.a;
+        const Array<T> before = c.a;
+        const int blocks = turn % 2 ? 1 : 2 + below(4);
+        run_fast<T, UPPER>(c, blocks);
+        factor(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
+        c.label += text(" uplo=%s turn=%d blocks=%d", uplo, turn, blocks);
+        const int good = c.info0 ? c.info0 - 1 : n;
+        double ratio = 0, most = 5; /* LAPACK's own tests let 30 pass */
+        if (c.info == c.info0 && good) {
+            ratio = factor_residual<T, UPPER>(before, c.a, c.lda, good);
+            most += 5 * factor_residual<T, UPPER>(before, c.a0, c.lda, good);
+        }
+        if (!(ratio < most))
+            report.count(false, c.label + text(": residual %g of %g", ratio, most));
+        for (int j = 0; j < n; j++)
+            for (int i = 0; i < n; i++)
+                if (UPPER ? i <= j : i >= j)
+                    c.a[i + size_t(j) * c.lda] = c.a0[i + size_t(j) * c.lda];
+        c.judge(report); /* INFO, and what is not to be touched */
+    }
+}
+
+/* As mid_potri.cu launches it. */
+template <bool UPPER, int TILES>
+void run_potri(Case<double> &c)
+{
+    using Potri = MidPotri<UPPER, TILES>;
+    std::vector<Unit> memory(Potri::ELEMENTS * sizeof(double) / sizeof(Unit));
+    memset(memory.data(), 0xff, memory.size() * sizeof(Unit));
+    int info = -99, shared_info;
+    MidCholesky g = {};
+    g.a = {c.a.data(), nullptr, c.lda, 0};
+    g.info = {&info, nullptr, 0, 1};
+    g.n = c.n;
+    g.int_size = 4;
+    host_warp::run(Potri::THREADS, [&](int thread) {
+        Team team;
+        team.thread = thread;
+        team.threads = Potri::THREADS;
+        Potri(g, (double *)memory.data(), team, 0).run(g, &shared_info);
+    });
+    c.info = info;
+}
+
+/* Classes of matrices by their condition, the last ones graded: of each the largest
+ * residual against netlib's. And a zero on the diagonal. */
+template <bool UPPER>
+void test_potri(int repeats)
+{
+    constexpr int CLASSES = 7;
+    const char *uplo = UPPER ? "U" : "L";
+    Plain<double> *factor = netlib<double, Plain<double>>("potrf"),
+                  *invert = netlib<double, Plain<double>>("potri");
+    Report report(text("mid dpotri %s", uplo));
+    for (int which = 0; which < CLASSES; which++) {
+        double ours = 0, theirs = 0;
+        for (int turn = 0; turn < repeats * 20; turn++) {
+            const int n = turn % 4 ? 33 + below(96) : 16 * (3 + below(6)) + below(2) - 1;
+            Case<double> c(RANDOM, n, n, 0);
+            if (which < 5) { /* Y D Y, Y a reflection, of condition 10^(3 which + 1) */
+                std::vector<double> y(n), d(n);
+                double size = 0;
+                for (int i = 0; i < n; i++) {
+                    y[i] = uniform();
+                    size += y[i] * y[i];
+                    d[i] = pow(10, -(3 * which + 1) * double(i) / n);
+                }
+                c.a.assign(size_t(c.lda) * n + 1, POISON);
+                auto reflection = [&](int i, int k) {
+                    return (i == k) - 2 * y[i] * y[k] / size;
+                };
+                for (int i = 0; i < n; i++)
+                    for (int k = 0; k <= i; k++) {
+                        double sum = 0;
+                        for (int q = 0; q < n; q++)
+                            sum += reflection(i, q) * d[q] * reflection(k, q);
+                        c.a[UPPER ? k + i * size_t(c.lda) : i + k * size_t(c.lda)] = sum;
+                    }
+            } else {
+                c.a = which == 5 ? graded<double>(UPPER, n, c.lda)
+                                 : definite<double>(RANDOM, UPPER, n, c.lda);
+            }
+            const Array<double> before = c.a;
+            int info;
+            factor(uplo, &c.n, c.a.data(), &c.lda, &info, 1);
+            if (info)
+                continue;
+            if (turn % 8 == 7)
+                c.a[below(n) * size_t(c.lda + 1)] = c.a[(n - 1) * size_t(c.lda + 1)] = 0;
+            c.a0 = c.a;
+            if (n <= 48)
+                run_potri<UPPER, 6>(c);
+            else if (n <= 64)
+                run_potri<UPPER, 8>(c);
+            else if (n <= 96)
+                run_potri<UPPER, 12>(c);
+            else
+                run_potri<UPPER, 16>(c);
+            invert(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
+            auto of = [&](const Array<double> &a) {
+                return [&, lda = c.lda](int i, int k) -> std::complex<long double> {
+                    const int most = std::max(i, k), least = std::min(i, k);
+                    return a[UPPER ? least + most * size_t(lda)
+                                   : most + least * size_t(lda)];
+                };
+            };
+            if (c.info0 == 0) {
+                const double ratio = inverse_residual<double>(n, of(before), of(c.a));
+                if (!(ratio < 30))
+                    report.count(false, c.label + text(": residual %g", ratio));
+                ours = std::max(ours, ratio);
+                theirs =
+                    std::max(theirs, inverse_residual<double>(n, of(before), of(c.a0)));
+                for (int j = 0; j < n; j++)
+                    for (int i = 0; i < n; i++)
+                        if (UPPER ? i <= j : i >= j)
+                            c.a[i + size_t(j) * c.lda] = c.a0[i + size_t(j) * c.lda];
+            }
+            c.label += text(" class=%d turn=%d", which, turn);
+            c.judge(report); /* INFO, and what is not to be touched */
+        }
+        report.count(ours <= 5 * theirs,
+                     text("class %d: residual %g, netlib's %g", which, ours, theirs));
+    }
+}
+
 template <class T>
 void test_both(int repeats)
 {
@@ -149,5 +423,13 @@ int main(int argc, char **argv)
 {
     return run_types(argc, argv, 3, [](auto number, int repeats) {
         test_both<decltype(number)>(repeats);
+        if constexpr (!Traits<decltype(number)>::complex) {
+            test_fast<decltype(number), false>(repeats);
+            test_fast<decltype(number), true>(repeats);
+        }
+        if constexpr (std::is_same_v<decltype(number), double>) {
+            test_potri<false>(repeats);
+            test_potri<true>(repeats);
+        }
     });
 }
