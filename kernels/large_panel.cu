@@ -149,8 +149,11 @@ Shape card_of(enum bl_precision precision, int64_t m, int w, const Card &card)
     return {};
 }
 
+/* Columns at once from which a cluster is ahead of the whole card. */
+constexpr int QUICK_WIDTH = 16;
+
 /* A cluster is beside other kernels, and quick. A panel that is alone goes to the whole
- * card where a cluster would take fewer columns at once. */
+ * card where a cluster would take few columns at once. */
 struct Choice {
     Shape cluster, card; /* at most one of them has a kernel */
     int width() const
@@ -169,7 +172,7 @@ Choice choice_of(enum bl_precision precision, int64_t m, int w, bool alone,
     const Shape cluster = cluster_of(precision, m, w),
                 wide =
                     alone || !cluster.kernel ? card_of(precision, m, w, card) : Shape{};
-    if (wide.kernel && (!cluster.kernel || cluster.kernel->width < wide.kernel->width))
+    if (wide.kernel && (!cluster.kernel || cluster.kernel->width < QUICK_WIDTH))
         return {{}, wide};
     return {cluster, {}};
 }

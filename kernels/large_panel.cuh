@@ -128,14 +128,39 @@ struct PanelSender {
     {
     }
 
+    __device__ __forceinline__ void send_chunk(const void *to, int i, uint4 x,
+                                               const uint64_t *barrier) const
+    {
+        cluster::letter(there + (cluster::address(to) - own) + 16 * i, x,
+                        there + (cluster::address(barrier) - own));
+    }
+
     /* Chunks first .. end - 1 of 16 bytes to every block. */
     __device__ __forceinline__ void send(const void *from, const void *to, int first,
                                          int end, const uint64_t *barrier) const
     {
-        const uint32_t place = there + (cluster::address(to) - own),
-                       count = there + (cluster::address(barrier) - own);
         for (int i = first + share; i < end; i += shares)
-            cluster::letter(place + 16 * i, ((const uint4 *)from)[i], count);
+            send_chunk(to, i, ((const uint4 *)from)[i], barrier);
+    }
+
+    /* All lanes have read the letter before any of them sends: once this block has it,
+     * its place may be written again. */
+    template <class T>
+    __device__ __forceinline__ void send(const Letter<T> &from, const Letter<T> *to,
+                                         const uint64_t *barrier) const
+    {
+        constexpr int CHUNKS = int(sizeof from) / 16, FEWEST = 32 / PANEL_BLOCKS,
+                      MOST = (CHUNKS + FEWEST - 1) / FEWEST;
+        uint4 x[MOST] = {};
+        BL_UNROLL
+        for (int k = 0; k < MOST; k++)
+            if (share + k * shares < CHUNKS)
+                x[k] = ((const uint4 *)&from)[share + k * shares];
+        __syncwarp();
+        BL_UNROLL
+        for (int k = 0; k < MOST; k++)
+            if (share + k * shares < CHUNKS)
+                send_chunk(to, share + k * shares, x[k], barrier);
     }
 };
 
@@ -172,9 +197,8 @@ struct ClusterRows {
     __device__ __forceinline__ void offer(PanelMail<T, N> &mail, int j, int threads) const
     {
         if (direct)
-            sender.send(&mail.candidates[threadIdx.x / 32],
-                        &mail.letters[j % PANEL_TURN][number], 0,
-                        int(sizeof(Letter<T>)) / 16, &mail.arrived[j % 2]);
+            sender.send(mail.candidates[threadIdx.x / 32],
+                        &mail.letters[j % PANEL_TURN][number], &mail.arrived[j % 2]);
         else
             cluster::come(1, threads + 32);
     }
@@ -455,8 +479,7 @@ struct PanelPostman {
             return;
         cluster::await(1, threads);
         const int best = best_letter(mail.candidates, threads / 32 - 1);
-        sender.send(&mail.candidates[best], &mail.letters[j % PANEL_TURN][rank], 0,
-                    SIZE / 16, arrived);
+        sender.send(mail.candidates[best], &mail.letters[j % PANEL_TURN][rank], arrived);
     }
 
     __device__ __forceinline__ void run(const LargePanel &g)

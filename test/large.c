@@ -495,7 +495,7 @@ static void pose_all(enum bl_precision p)
 static void pose_beyond(enum bl_precision p)
 {
     static const int64_t sides[][2] = {
-        {9000, 300}, {300, 9000}, {2100, 2500}, {6200, 6160}};
+        {33000, 300}, {300, 9000}, {2100, 2500}, {6200, 6160}};
     for (size_t k = 0; k < sizeof sides / sizeof *sides; k++)
         for (int fast = 0; fast < 2; fast++)
             if (fast || k < 3 || p == BL_D) /* the last one takes seconds */

@@ -361,7 +361,7 @@ void run_shapes(bool quick)
 {
     std::vector<int64_t> heights = {33, 1000, 8192, 16000};
     if (alone) /* the rest is as beside others */
-        heights = {8193, 15361, 30721, 40000};
+        heights = {8193, 15361, 30721, 40000, 65536};
     else if (!quick)
         heights = {32,   33,   64,   100,  511,  513,   1024,  1025,  2048,
                    3001, 4096, 7681, 8192, 8193, 15000, 16385, 30001, 40000};
@@ -376,7 +376,7 @@ void run_shapes(bool quick)
             run_case<T>(alone || m <= 4096 ? m : 5000, w, w % 2 ? RANDOM : INTEGERS);
     }
     if (alone) {
-        run_case<T>(9000, 8, RANDOM, quick ? 20 : 200);
+        run_case<T>(31000, 8, RANDOM, quick ? 20 : 200);
         return;
     }
     for (int64_t m = 1; m <= 32; m++)
@@ -391,7 +391,7 @@ void run_shapes(bool quick)
 template <class T>
 void run_captured()
 {
-    const int64_t m = alone ? 9000 : 3000;
+    const int64_t m = alone ? 31000 : 3000;
     const int w = 8;
     std::vector<T> a(m * w);
     state = 5;
@@ -454,8 +454,8 @@ void run_all(const std::string &mode, const char *what)
     passed = failed = 0;
     *first_why = 0;
     if (mode == "race") {
-        for (int64_t m : {40, 300, 700, 8300})
-            if (alone == (m > 8192))
+        for (int64_t m : {40, 300, 1100, 31000})
+            if (alone == (m == 31000))
                 run_case<T>(m, 8, RANDOM);
     } else if (card.cooperative) {
         run_shapes<T>(mode != "all");
