@@ -1,8 +1,8 @@
 /* A second stream beside a job's: for what may run while the rest of an update does.
  *
- * Used by large.cu and mid.cu. It has the highest priority. It is joined again before the job is all
- * enqueued, so that a program may capture the job's stream. Streams are kept for the next
- * job; any thread may call.
+ * Used by large.cu and mid.cu. It has the highest priority. It is joined again before the
+ * job is all enqueued, so that a program may capture the job's stream. Streams are kept
+ * for the next job; any thread may call.
  */
 #ifndef BL_LARGE_SIDE_H
 #define BL_LARGE_SIDE_H
