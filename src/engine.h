@@ -4,8 +4,8 @@
  * library exports: kernels/ holds the CUDA engine, test/mock_engine.c one that lives in
  * host memory. Every function returns a status and never writes to host memory that it
  * was not given. All of them may be called from any thread; one queue is used by one
- * thread at a time. An engine leaves the calling thread's CUDA device, context and
- * pending error as it found them.
+ * thread at a time, but for the other one of follow(). An engine leaves the calling
+ * thread's CUDA device, context and pending error as it found them.
  */
 #ifndef BL_ENGINE_H
 #define BL_ENGINE_H

@@ -73,6 +73,8 @@ else
     }
     # racecheck takes a minute for what memcheck does in a second, and so gets small sizes.
     sanitize racecheck batch "$(program batch)" --tiny
+    sanitize racecheck tiny "$(program tiny)" 0 small
+    sanitize memcheck tiny "$(program tiny)" 0 small
     sanitize racecheck mid "$(program mid)" 32 100
     sanitize racecheck mid_solve "$(program mid_solve)" 11 80 dc
     sanitize memcheck mid "$(program mid)" 64 300

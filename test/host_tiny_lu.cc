@@ -185,11 +185,14 @@ void test_row(int launches)
 template <class T>
 void test_all(int launches)
 {
-    test_sheet<T, 20, 8, false>(launches);
+    /* Those of tiny_kernels.cuh, and by columns. */
+    test_sheet<T, 20, 8, true>(launches);
     test_sheet<T, 24, 8, true>(launches);
+    test_sheet<T, 24, 8, false>(launches);
     test_sheet<T, 28, 8, true>(launches);
-    test_sheet<T, 32, 8, false>(launches);
+    test_sheet<T, 20, 16, true>(launches);
     test_sheet<T, 24, 16, true>(launches);
+    test_sheet<T, 28, 16, true>(launches);
     test_sheet<T, 32, 16, true>(launches);
     test_row<T, 8>(launches);
     test_row<T, 16>(launches);

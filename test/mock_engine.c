@@ -340,6 +340,17 @@ static void record(void *queue, const struct task *task)
     pthread_mutex_unlock(&lock);
 }
 
+/* What stands for the work on some columns of A: all their bits are turned, so that
+ * nothing may be copied there before they are turned back. */
+static void turn_columns(const struct bl_job *job, int64_t from, int64_t to)
+{
+    size_t element = bl_element(job->precision);
+    size_t first = (size_t)(from * job->a.ld) * element,
+           end = (size_t)(to * job->a.ld) * element;
+    for (char *c = (char *)job->a.p + first; c < (char *)job->a.p + end; c++)
+        *c = (char)~*c;
+}
+
 /* What has been recorded, in its order; what is not performed gives its memory back all
  * the same. */
 static void drain(void *queue, bool perform)
@@ -361,12 +372,14 @@ static void drain(void *queue, bool perform)
             give_back(t->to);
         else if (perform && t->action == COPY)
             memcpy(t->to, t->from, t->bytes);
-        else if (perform)
+        else if (perform) {
+            turn_columns(&t->job, 0, t->job.from);
             for (int64_t i = 0; i < t->job.batch; i++) {
                 solve(&t->job, i);
                 if (t->hand_back && (i + 1) % t->hand_back == 0)
                     hand_back(&t->job, i);
             }
+        }
         free(t->own);
         free(t);
     }
@@ -516,17 +529,6 @@ static int64_t part(const struct bl_job *job, int64_t from)
     return takes ? bl_min(job->n, from + columns) : job->n;
 }
 
-/* What stands for the work on some columns of A: all their bits are turned, so that
- * nothing may be copied there before they are turned back. */
-static void turn_columns(const struct bl_job *job, int64_t from, int64_t to)
-{
-    size_t element = bl_element(job->precision);
-    size_t first = (size_t)(from * job->a.ld) * element,
-           end = (size_t)(to * job->a.ld) * element;
-    for (char *c = (char *)job->a.p + first; c < (char *)job->a.p + end; c++)
-        *c = (char)~*c;
-}
-
 static enum bl_status run(const struct bl_job *job, void *queue)
 {
     enum bl_status status = step(MOCK_RUN);
@@ -540,12 +542,9 @@ static enum bl_status run(const struct bl_job *job, void *queue)
         return BL_OK;
     }
     counts.problems += (uint64_t)job->batch;
-    if (job->to) {
-        bool there = copies_in == 0; /* all else, too; tests of parts use one thread */
+    if (job->to && copies_in > 0) { /* the last part; tests of parts use one thread */
         pthread_mutex_unlock(&lock);
-        turn_columns(job, 0, job->from);
-        solve(job, 0);
-        return there ? BL_OK : BL_FAULT;
+        return BL_FAULT;
     }
     bool skip = order.lose_launch;
     int again = job->redo ? order.hand_back : 0;

@@ -1,13 +1,14 @@
 /* Matrices up to 32 x 32 against netlib, straight through the engine, so that what lies
  * between and behind the columns can be poisoned and looked at again.
  *
- *     tiny [matrices a precision]
+ *     tiny [matrices a precision [small]]
  *
  * getrf, gesv, getrs and their relatives by bits: every m, n in 1..32, every class of
  * input, strided and by pointers, 32- and 64-bit integers, batches around the limits of a
  * grid, batches of different shapes. Inverses by residual against netlib's over classes
  * of ill-conditioned matrices. A result may depend neither on the place in the batch nor
- * on the run. getrfnp, getrfsp and gedet are led back to netlib's getrf. Links libshim;
+ * on the run. small: only that, of few matrices, for tools that slow everything down.
+ * getrfnp, getrfsp and gedet are led back to netlib's getrf. Links libshim;
  * the engine is the one that BATCHLAPACK_ENGINE names or that lies beside the program.
  */
 #include <math.h>
@@ -22,6 +23,7 @@ enum { MOST = 32, GAP = 5, GUARD = -99, CLASSES = CLASS_INDEFINITE };
 
 static const struct bl_engine *engine;
 static int64_t wanted = 1000; /* matrices a precision */
+static bool small;
 
 /* ---- memory that a batch lies in, here and on the device ---- */
 
@@ -431,8 +433,8 @@ static void different_shapes(enum bl_precision p)
 
 static void counts(enum bl_precision p)
 {
-    static const int64_t count[] = {1, 2, 31, 33, 65535, 65536, 524281};
-    static const int64_t order[] = {32, 13, 7, 6, 4, 3, 2};
+    static const int64_t count[] = {1, 2, 31, 33, 9001, 20011, 65535, 65536, 524281};
+    static const int64_t order[] = {32, 13, 7, 6, 27, 18, 4, 3, 2};
     enum { INPUTS = 97 };
     char why[500] = "";
     struct arena arena;
@@ -440,7 +442,7 @@ static void counts(enum bl_precision p)
         verdict("no memory", "tiny-counts-%c", "sdcz"[p]);
         return;
     }
-    for (int k = 0; k < 7 && !*why; k++) {
+    for (int k = 0; k < 9 && !*why; k++) {
         struct batch few = new_batch(BL_GETRF, p, INPUTS);
         struct batch s = new_batch(BL_GETRF, p, count[k]);
         for (int64_t i = 0; i < INPUTS; i++) {
@@ -463,15 +465,15 @@ static void counts(enum bl_precision p)
 /* The same bits in a hundred runs, and in the reverse order. */
 static void repeats(enum bl_routine_id r, enum bl_precision p)
 {
-    enum { COUNT = 331 };
-    static const int64_t order[] = {4, 7, 16, 23, 32};
+    static const int64_t order[] = {4, 7, 16, 19, 23, 27, 32};
+    const int64_t COUNT = small ? 37 : 331;
     char why[500] = "";
     struct arena arena;
     if (!arena_open(&arena, (size_t)32 << 20)) {
         verdict("no memory", "tiny-repeats-%s", routine_name(r, p));
         return;
     }
-    for (int k = 0; k < 5 && !*why; k++) {
+    for (int k = 0; k < 7 && !*why; k++) {
         const int64_t n = order[k];
         struct batch s = new_batch(r, p, COUNT);
         size_t bytes = 0;
@@ -483,7 +485,7 @@ static void repeats(enum bl_routine_id r, enum bl_precision p)
             if (routine_has(r, 'p'))
                 make_factors(&s, e);
         }
-        for (int turn = 0; turn < 102 && !*s.why; turn++) {
+        for (int turn = 0; turn < (small ? 2 : 102) && !*s.why; turn++) {
             bool back = turn >= 100;
             for (int64_t i = 0; back && turn == 100 && i < COUNT / 2; i++) {
                 struct entry swap = s.entry[i];
@@ -495,7 +497,7 @@ static void repeats(enum bl_routine_id r, enum bl_precision p)
             bytes = matrix_bytes(&s.entry[0].a);
             if (turn == 0)
                 for (int m = 0; m < 2; m++)
-                    kept[m] = malloc(COUNT * bytes);
+                    kept[m] = malloc((size_t)COUNT * bytes);
             for (int64_t i = 0; i < COUNT; i++) {
                 struct entry *e = &s.entry[i];
                 bool x = routine_has(r, 'X');
@@ -563,6 +565,7 @@ static void inverse_error(enum bl_routine_id r, enum bl_precision p)
         struct batch s = new_batch(r, p, COUNT);
         struct matrix original[COUNT];
         double ours = 0, theirs = 0;
+        int judged = 0;
         for (int64_t i = 0; i < COUNT; i++) {
             int64_t most = class < 8 ? MOST : is_double(p) ? 12 : 6;
             int64_t n = class < 8 ? 2 + i % (most - 1) : 2 + i % (most - 1);
@@ -599,6 +602,7 @@ static void inverse_error(enum bl_routine_id r, enum bl_precision p)
                     double their = inverse_residual(&original[i], &netlibs, 0);
                     ours = own > ours || isnan(own) ? own : ours;
                     theirs = their > theirs ? their : theirs;
+                    judged++;
                 }
             }
             memcpy(s.why, one.why, sizeof s.why);
@@ -609,6 +613,10 @@ static void inverse_error(enum bl_routine_id r, enum bl_precision p)
                  class);
         if (!(ours <= 5 * theirs) || !(ours < threshold))
             fault(&s, 0, "largest residual", figures);
+        if (judged < 60)
+            fault(&s, 0, "fewer than 60 matrices had an inverse:", figures);
+        printf("# %s: largest residual %s, of %d matrices\n", routine_name(r, p), figures,
+               judged);
         memcpy(why, s.why, sizeof why);
         for (int64_t i = 0; i < COUNT; i++)
             matrix_free(&original[i]);
@@ -856,6 +864,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1)
         wanted = atoll(argv[1]);
+    small = argc > 2 && strcmp(argv[2], "small") == 0;
     if (!reference_open())
         return 0;
     enum bl_reason why = BL_REASONS;
@@ -863,6 +872,14 @@ int main(int argc, char **argv)
     verdict(engine ? "" : bl_engine_why(), "tiny-engine");
     if (!engine)
         return 1;
+    for (int p = 0; small && p < BL_PRECISIONS; p++) {
+        repeats(BL_GETRF, (enum bl_precision)p);
+        repeats(BL_GESV, (enum bl_precision)p);
+        repeats(BL_GETRS, (enum bl_precision)p);
+        repeats(BL_GEINV, (enum bl_precision)p);
+    }
+    if (small)
+        return failures() != 0;
     for (int p = 0; p < BL_PRECISIONS; p++) {
         by_bits(BL_GETRF, (enum bl_precision)p);
         by_bits(BL_GESV, (enum bl_precision)p);
