@@ -116,10 +116,9 @@ bool is_fast(const struct bl_job *job, const Card &card)
            card.capability >= strip.capability && strip.bytes <= shared_limit(card);
 }
 
-/* What kernels are told of a job. */
-MidArguments arguments_of(const struct bl_job *job)
+/* What kernels are told of a job, and what else `g` asks for. */
+MidArguments arguments_of(const struct bl_job *job, MidArguments g = {})
 {
-    MidArguments g = {};
     g.a = job->a;
     g.ipiv = job->ipiv;
     g.info = job->info;
@@ -244,13 +243,7 @@ void factor(const struct bl_job *job, Launcher &launcher, const MidArguments &mo
     const MidKernel *k = on_chip(job, launcher.card);
     if (!k)
         return launch_blocked(job, launcher);
-    MidArguments g = arguments_of(job);
-    g.from = more.from;
-    g.number = more.number;
-    g.b = more.b;
-    g.nrhs = more.nrhs;
-    g.phase = more.phase;
-    g.logabs = more.logabs;
+    MidArguments g = arguments_of(job, more);
     void *parameters[] = {&g};
     launcher.start(k->kernel, job->batch, k->threads,
                    k->shared_bytes(int(job->m), int(job->n)), parameters);

@@ -204,7 +204,6 @@ double bl_saving(const struct bl_call *c);
 struct bl_cost bl_cost(const struct bl_call *c); /* of all of a batch */
 /* What of a batch's cost on the GPU does not grow with the number of its matrices. */
 double bl_batch_latency(const struct bl_call *c);
-#define BL_FEW_MATRICES 4 /* of a batch: each has the whole device in turn */
 enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c);
 #define BL_STARTUP_SECONDS 0.5
 

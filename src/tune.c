@@ -109,6 +109,7 @@ static double gpu_seconds(unsigned id, double m, double n, double nrhs)
 
 #define IN_FLIGHT 1024 /* matrices that the card works on at a time, about */
 #define TINY 32        /* up to this order no column is waited for */
+#define FEW 4          /* of a batch: each has the whole device in turn */
 
 static double column_seconds(const struct bl_call *c)
 {
@@ -296,7 +297,7 @@ enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c)
     }
     enum bl_routine_id r = bl_operation(c->id);
     int from = fast_from[r], limit = exact_to[r][bl_precision(c->id)];
-    if (c->batch > BL_FEW_MATRICES && batch_exact_to[r][bl_precision(c->id)])
+    if (c->batch > FEW && batch_exact_to[r][bl_precision(c->id)])
         limit = batch_exact_to[r][bl_precision(c->id)];
     if (limit && bl_min(c->m, c->n) > limit)
         return BL_FAST;

@@ -195,10 +195,7 @@ NEVER(large_forth, const LargeMaps &, T *, int64_t, int64_t, const int64_t *)
                                          cudaStream_t);                                  \
     template cudaError_t large_make_real(T *, int64_t, int64_t, const int64_t *,         \
                                          cudaStream_t);
-INSTANTIATE(float)
-INSTANTIATE(double)
-INSTANTIATE(Complex<float>)
-INSTANTIATE(Complex<double>)
+BL_FOR_EACH_TYPE(INSTANTIATE)
 
 size_t large_maps_bytes(int64_t, int64_t, int64_t)
 {
