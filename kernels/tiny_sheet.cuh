@@ -456,21 +456,21 @@ __device__ __forceinline__ void store_rows(T *rows, int row, int m, int n, T *to
     }
 }
 
-template <bool GROUPED, int L, class T, int N, bool EXTRA, class F>
+/* The factors, in the place of A. */
+template <bool GROUPED, int L, class T, int N, bool EXTRA>
 __device__ __forceinline__ void store_sheet(const Group<L> &group, const TinyArguments &g,
                                             const TinyProblem<T> &p, bool wanted,
-                                            const TinySheet<T, N, L, EXTRA> &sheet, F to)
+                                            const TinySheet<T, N, L, EXTRA> &sheet)
 {
-    int64_t ld;
     if constexpr (GROUPED) {
-        T *a = to(p, ld), *rows = sheet.row(group.row);
+        T *a = p.a, *rows = sheet.row(group.row);
         const int m = wanted ? p.m : 0;
         if (is_whole(a))
             store_rows<true, sheet.SLOTS, L, sheet.PITCH>(rows, group.row, m, p.n,
-                                                          a + group.row, ld);
+                                                          a + group.row, p.lda);
         else
             store_rows<false, sheet.SLOTS, L, sheet.PITCH>(rows, group.row, m, p.n,
-                                                           a + group.row, ld);
+                                                           a + group.row, p.lda);
     } else {
         const int row = threadIdx.x % 32;
         const unsigned lanes = __ballot_sync(WARP, wanted);
@@ -479,26 +479,18 @@ __device__ __forceinline__ void store_sheet(const Group<L> &group, const TinyArg
             if (!(lanes >> q * L & 1))
                 continue;
             const TinyProblem<T> of(g, int64_t(blockIdx.x) * (32 / L) + q);
-            T *a = to(of, ld);
+            T *a = of.a;
             T *rows =
                 sheet.p + ((q - group.first / L) * N + min(row, N - 1)) * sheet.PITCH;
             if (is_whole(a))
-                store_rows<true, 1, L, sheet.PITCH>(rows, row, of.m, of.n, a + row, ld);
+                store_rows<true, 1, L, sheet.PITCH>(rows, row, of.m, of.n, a + row,
+                                                    of.lda);
             else
-                store_rows<false, 1, L, sheet.PITCH>(rows, row, of.m, of.n, a + row, ld);
+                store_rows<false, 1, L, sheet.PITCH>(rows, row, of.m, of.n, a + row,
+                                                     of.lda);
         }
     }
 }
-
-/* Where the factors of GETRF and GESV go. */
-template <class T>
-struct InPlace {
-    __device__ __forceinline__ T *operator()(const TinyProblem<T> &p, int64_t &ld) const
-    {
-        ld = p.lda;
-        return p.a;
-    }
-};
 
 /* Which row of the input the interchanges have brought to each of a lane's rows. */
 template <int L, class T, int N, bool EXTRA, int R>
@@ -573,7 +565,7 @@ __global__ void BL_TINY_BOUNDS(1, BLOCKS)
     const bool mine = p.there && finite;
     if (mine)
         store_numbers(group, g, p, info, sheet);
-    store_sheet<GROUPED>(group, g, p, mine, sheet, InPlace<T>());
+    store_sheet<GROUPED>(group, g, p, mine, sheet);
     for_groups<L>(p.there && !finite, number,
                   [&](int64_t i) { factor_again<T, LARGEST>(g, i); });
 }

@@ -37,7 +37,7 @@ __global__ void BL_TINY_BOUNDS(1, BLOCKS)
     const bool mine = p.there && finite;
     if (mine)
         store_numbers(group, g, p, info, sheet);
-    store_sheet<GROUPED>(group, g, p, mine, sheet, InPlace<T>());
+    store_sheet<GROUPED>(group, g, p, mine, sheet);
     int at[R];
     T b[R];
     BL_UNROLL
