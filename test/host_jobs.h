@@ -58,11 +58,12 @@ struct Batch {
         }
     }
 
-    void run(enum bl_routine_id routine)
+    void run(enum bl_routine_id routine, enum bl_arithmetic arithmetic = BL_EXACT)
     {
         const size_t count = cases.size();
         job = {};
         job.routine = routine;
+        job.arithmetic = arithmetic;
         job.precision = Name<T>::precision;
         job.trans = 'N';
         job.int_size = int_size;

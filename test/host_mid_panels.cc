@@ -4,62 +4,39 @@
  *
  *     host_mid_panels [LAPACK [matrices of a kind]]
  *
- * The fibers of host_block.h are the threads of the kernels' blocks; launches, the
- * kernels that keep a panel on the chip, and memory accesses as such are not in here. See
- * host_kernels.cc for the expected values and what "equal" is.
+ * The kernels of mid_blocked.cuh run on the fibers of host_cuda.h, launched by mid.cu,
+ * which has none that keep a panel on the chip here. See host_kernels.cc for the expected
+ * values and what "equal" is.
  */
-#include <cuda_runtime.h>
 #include <complex>
-#include "mid_blocked.cuh"
-#include "host_cases.h"
-#include "host_lu.h"
+#include "host_jobs.h"
+
+namespace bl
+{
+
+/* As mid_blocked_s.cu and its like, but fast at every order. */
+#define BL_TABLES(letter, T, FAST)                                                       \
+    const MidKernel mid_lu_##letter[] = {{}};                                            \
+    const MidKernel mid_scaled_##letter[] = {{}};                                        \
+    const BlockedKernels mid_blocked_##letter = blocked<T, 8, FAST, 0>();                \
+    const SolveKernels mid_solve_##letter = {};
+BL_TABLES(s, float, FUSED)
+BL_TABLES(d, double, FRAGMENTS)
+BL_TABLES(c, Complex<float>, FUSED)
+BL_TABLES(z, Complex<double>, FRAGMENTS)
+
+} // namespace bl
 
 namespace
 {
 
 template <class T>
-using Factor = void(int *, int *, T *, int *, int *, int *);
-
-struct alignas(256) Unit {
-    char bytes[256];
-};
-
-/* One block a matrix, or one for every 64 columns to the right of a panel. */
-template <class F>
-void run(int blocks, int threads, const F &kernel)
+void factor(Case<T> &c, enum bl_routine_id routine, enum bl_arithmetic arithmetic)
 {
-    host_cuda::launch(blocks, threads, 227 << 10, kernel);
-}
-
-/* As mid.cu launches them, but for panels that fit on the chip. EVERY: getrfsp. */
-template <class T, Products P>
-void factor(Case<T> &c)
-{
-    constexpr int C = 8; /* as in mid_blocked_*.cu */
-    constexpr bool SCALED = P == EVERY;
-    const int order = std::min(c.m, c.n);
-    std::vector<Unit> work((scales_at(1) + c.m * sizeof(T)) / sizeof(Unit) + 1);
-    Moves *const moves = (Moves *)work.data();
-    MidArguments g = {};
-    g.a = {c.a.data(), nullptr, c.lda, 0};
-    g.ipiv = {c.ipiv.data(), nullptr, 0, 0};
-    g.info = {&c.info, nullptr, 0, 1};
-    g.m = c.m;
-    g.n = c.n;
-    g.int_size = 4;
-    for (int first = 0; first < order; first += NB) {
-        const int width = std::min(NB, order - first);
-        if (c.m - first <= 128)
-            run(1, 128, [&] { lu_panel<T, 1, C, 128, 1, SCALED>(g, first, moves); });
-        else
-            run(1, 256, [&] { lu_panel<T, 1, C, 256, 1, SCALED>(g, first, moves); });
-        const int strips = (c.n - first - width + NB - 1) / NB;
-        if (strips > 0)
-            run(strips, STRIP_THREADS, [&] { lu_strip<T, P>(g, first, strips, moves); });
-    }
-    const int panels = (order - 1) / NB;
-    if (panels > 0)
-        run(panels, STRIP_THREADS, [&] { lu_arrange<T>(g, panels); });
+    Batch<T> batch;
+    batch.cases.push_back(std::move(c));
+    batch.run(routine, arithmetic);
+    c = std::move(batch.cases[0]);
 }
 
 /* || P A - L U || / (n eps || A ||) of the factors in c. */
@@ -112,11 +89,10 @@ int some_size()
     return below(4) ? 65 + below(66) : 64 * (1 + below(3)) + below(2);
 }
 
-template <class T, Products P>
-void test(int repeats)
+template <class T>
+void test(int repeats, bool exact)
 {
     Factor<T> *netlib_factor = netlib<T, Factor<T>>("getrf");
-    const bool exact = P == SEPARATE;
     Report report("mid " + title<T>("getrf") + (exact ? "" : ", fast"));
     double worst = 0;
     for (int turn = 0; turn < repeats * KINDS; turn++) {
@@ -130,7 +106,7 @@ void test(int repeats)
         c.a0 = c.a;
         const Array<T> before = c.a;
         c.info = -99;
-        factor<T, P>(c);
+        factor(c, BL_GETRF, exact ? BL_EXACT : BL_FAST);
         netlib_factor(&c.m, &c.n, c.a0.data(), &c.lda, c.ipiv0.data(), &c.info0);
         if (exact) {
             c.judge(report);
@@ -172,7 +148,7 @@ void test_scaled(int repeats)
         c.pivots(false);
         c.a0 = c.a;
         c.info = -99;
-        factor<T, EVERY>(c);
+        factor(c, BL_GETRFSP, BL_EXACT);
         std::vector<Real<T>> scale(m);
         c.info0 = int(bl_host_getrfsp(Name<T>::precision, m, n, c.a0.data(), c.lda,
                                       c.ipiv0.data(), 4, scale.data()));
@@ -184,10 +160,21 @@ void test_scaled(int repeats)
 
 int main(int argc, char **argv)
 {
+    for (const BlockedKernels *k :
+         {&mid_blocked_s, &mid_blocked_d, &mid_blocked_c, &mid_blocked_z}) {
+        for (const auto &panel : k->panel)
+            host_cuda::know<MidArguments, int, Moves *>(panel.kernel);
+        for (const auto &panel : k->scaled_panel)
+            host_cuda::know<MidArguments, int, Moves *>(panel.kernel);
+        for (const void *strip :
+             {k->strip.kernel, k->fast_strip.kernel, k->plain_strip.kernel})
+            host_cuda::know<MidArguments, int, int, const Moves *>(strip);
+        host_cuda::know<MidArguments, int>(k->arrange);
+    }
     return run_types(argc, argv, 1, [](auto number, int repeats) {
         using T = decltype(number);
-        test<T, SEPARATE>(repeats);
+        test<T>(repeats, true);
         test_scaled<T>(repeats);
-        test<T, sizeof(Real<T>) == 8 ? FRAGMENTS : FUSED>(repeats);
+        test<T>(repeats, false);
     });
 }
