@@ -268,11 +268,10 @@ struct Matrix {
     char *few; /* of the next triangle with few right-hand sides; NULL: there are more */
     void *blas_work, *beside_work; /* on the job's stream, and beside it */
     cudaError_t error;
-    bool chains = false;         /* launches may be chained, see large_launch.h */
-    bool follows = false;        /* the last thing in the stream is such a launch */
-    bool brief = false;          /* updates make room for what runs beside them */
-    bool alone = false;          /* nothing runs beside the panels */
-    cudaEvent_t begun = nullptr; /* for the next panel to record when it has begun */
+    bool chains = false;  /* launches may be chained, see large_launch.h */
+    bool follows = false; /* the last thing in the stream is such a launch */
+    bool brief = false;   /* updates make room for what runs beside them */
+    bool alone = false;   /* nothing runs beside the panels */
 
     T *at(int64_t i, int64_t j) const
     {
@@ -360,12 +359,10 @@ void update_part(Matrix<T> &x, LargeUpdate<T> u)
 template <class T>
 void factor_panel(Matrix<T> &x, int64_t j, int w)
 {
-    const cudaEvent_t begun = x.begun;
-    x.begun = nullptr;
     x.then(large_panel_launch({x.job->precision, x.m - j, w, x.at(j, j), x.lda, j,
                                x.pivots(j), x.job->int_size, &x.state->info,
                                &x.state->odd, x.panel_work, x.alone, x.link()},
-                              x.card, x.stream, begun));
+                              x.card, x.stream));
 }
 
 /* The block of columns j .. j + w - 1 from row j on. */
@@ -451,8 +448,9 @@ void factor_outer(Matrix<T> &x, int64_t j, int64_t end)
 
 /* The chain of a factorization: block after block is brought up to date and factored, on
  * a second stream with priority if that is worth while; what is left of a block's update
- * runs beside it on the job's stream. A panel needs whole multiprocessors, all at once:
- * where it can, the update that waited for the same block begins after it. */
+ * runs beside it on the job's stream. The chain's launches follow each other on one
+ * stream, so that a panel, which needs whole multiprocessors, gets them before the update
+ * begins that waited for the same block. */
 template <class T>
 class Chain
 {
@@ -485,24 +483,12 @@ class Chain
             beside.then(side->fork());
         beside.follows = beside.follows && !side;
     }
-    /* The job's stream goes on when the chain has done what it was told so far. */
-    void let_rest_follow()
+    /* The job's stream goes on when the chain has. */
+    void let_rest_begin()
     {
         if (side)
             rest.then(side->join());
         beside.follows = beside.follows && !side;
-    }
-    /* And when `panels` has begun. */
-    template <class Panels>
-    void begin_before_rest(const Panels &panels)
-    {
-        if (side && !(beside.begun = side->beginning()))
-            let_rest_follow();
-        const bool begins = beside.begun;
-        panels(matrix());
-        if (begins && !beside.begun)
-            rest.then(side->after_beginning());
-        beside.begun = nullptr;
     }
     bool failed() const
     {
@@ -562,12 +548,12 @@ void factor_lu(Matrix<T> &x)
     for (int64_t j = first, next, end; j < order && !chain.failed(); j = next) {
         next = least(j + outer, order);
         end = least(next + outer, order);
-        chain.let_rest_follow();
         if (j > first)
             chain.wait_for_rest();
         if (next < end)
             apply_block(chain.matrix(), j, next, {0, 0}, {next, end});
-        chain.begin_before_rest([&](Matrix<T> &y) { factor_outer(y, next, end); });
+        chain.let_rest_begin();
+        factor_outer(chain.matrix(), next, end);
         x.brief = chain.has_side() && waits_for_panels(x, next - j, next, end);
         apply_block(x, j, next, {0, off ? 0 : j}, {end, x.n});
         x.brief = false;
@@ -662,7 +648,7 @@ void factor_cholesky(Matrix<T> &x)
             chain.wait_for_rest();
         update_triangle(chain.matrix(), j, outer, next, end);
         if (end < part.to)
-            chain.let_rest_follow();
+            chain.let_rest_begin();
         factor_triangle(chain.matrix(), next, end);
         if (end == part.to)
             break;
