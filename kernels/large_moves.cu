@@ -63,14 +63,16 @@ __global__ void __launch_bounds__(MOVES_THREADS) join_maps(const LargeMaps x, in
     }
 }
 
-/* A block owns a column; shared memory holds what is below its block's diagonal. */
+/* A block owns a column; shared memory holds what is below its block's diagonal, or that
+ * of x.begin. */
 template <class T>
 __global__ void __launch_bounds__(MOVES_THREADS)
     move_left(const LargeMaps x, int blocks, T *a, int64_t lda)
 {
     extern __shared__ __align__(16) char shared[];
     T *const old = (T *)shared;
-    const int64_t b = blockIdx.x / x.width + 1, first = b * x.width;
+    const int64_t b = max(blockIdx.x / x.width + 1, int64_t(x.begin)),
+                  first = b * x.width;
     const int rows = int(x.m - first);
     const int *map = x.maps + (blocks + b) * x.m + first;
     T *column = a + first + blockIdx.x * lda;
@@ -189,13 +191,13 @@ template <class T>
 cudaError_t large_left(LargeMaps x, T *a, int64_t lda, cudaStream_t stream)
 {
     const int blocks = int(quotient(x.order, x.width));
-    if (blocks < 2)
+    x.begin = x.begin > 0 ? x.begin : 1;
+    if (blocks <= x.begin)
         return cudaSuccess;
-    const size_t bytes = size_t(x.m - x.width) * sizeof(T);
+    const size_t bytes = size_t(x.m - x.begin * x.width) * sizeof(T);
     cudaError_t error = allow_shared(move_left<T>, bytes);
     if (error != cudaSuccess)
         return error;
-    x.begin = 1;
     make_maps(x, blocks, stream);
     move_left<<<unsigned((blocks - 1) * x.width), MOVES_THREADS, bytes, stream>>>(
         x, blocks, a, lda);

@@ -3,26 +3,70 @@
  * Called by large.cu through large.h.
  */
 #include "large_launch.h"
-#include "large_step.cuh"
+#include "large_step_fragments.cuh"
 
 namespace bl
 {
 
-template <class T>
-cudaError_t large_step(const LargeStep<T> &s, cudaStream_t stream)
+namespace
 {
-    const int64_t left = (s.left_end - s.left + STEP_COLUMNS - 1) / STEP_COLUMNS;
-    const int64_t right = (s.right_end - s.right + STEP_COLUMNS - 1) / STEP_COLUMNS;
-    if (left + right == 0 || s.w == 0)
+
+int64_t quotient(int64_t x, int64_t y)
+{
+    return (x + y - 1) / y;
+}
+
+template <class T>
+int64_t blocks_of(const LargeStep<T> &s, int columns)
+{
+    return quotient(s.left_end - s.left, columns) +
+           quotient(s.right_end - s.right, columns);
+}
+
+template <class T, class S>
+cudaError_t launch(const LargeStep<T> &s, cudaStream_t stream)
+{
+    const void *kernel = s.w <= 32   ? (const void *)take_step<T, 32, S>
+                         : s.w <= 64 ? (const void *)take_step<T, 64, S>
+                                     : (const void *)take_step<T, LARGE_BLOCK<T>, S>;
+    return launch_large(kernel, blocks_of(s, S::COLUMNS), S::THREADS, 0, s, s.chained,
+                        stream);
+}
+
+template <class T, int W>
+cudaError_t launch_fragments(const LargeStep<T> &s, const Card &card, cudaStream_t stream)
+{
+    const void *kernel = (const void *)take_fragment_step<T, W>;
+    constexpr size_t BYTES = sizeof(FragmentStep<T, W>);
+    cudaError_t error = cudaFuncSetAttribute(
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(BYTES));
+    if (error != cudaSuccess)
+        return error;
+    int held = FRAGMENT_COLUMNS * STEP_WARPS;
+    while (held > FRAGMENT_COLUMNS && blocks_of(s, held) < card.processors)
+        held /= 2;
+    return launch_large(kernel, blocks_of(s, held), 32 * STEP_WARPS, BYTES,
+                        FragmentStepOf<T>{s, held}, s.chained, stream);
+}
+
+} // namespace
+
+template <class T>
+cudaError_t large_step(const LargeStep<T> &s, const Card &card, cudaStream_t stream)
+{
+    if (s.w == 0 || blocks_of(s, 1) == 0)
         return cudaSuccess;
-    const void *kernel = s.w <= 32   ? (const void *)take_step<T, 32>
-                         : s.w <= 64 ? (const void *)take_step<T, 64>
-                                     : (const void *)take_step<T, LARGE_BLOCK<T>>;
-    return launch_large(kernel, left + right, STEP_THREADS, 0, s, s.chained, stream);
+    if constexpr (HAS_FRAGMENTS<T>)
+        if (s.fused && !s.unless && card.capability >= 90)
+            return s.w <= 32 ? launch_fragments<T, 32>(s, card, stream)
+                             : launch_fragments<T, LARGE_BLOCK<T>>(s, card, stream);
+    return blocks_of(s, NarrowStep::COLUMNS) <= card.processors
+               ? launch<T, NarrowStep>(s, stream)
+               : launch<T, WideStep>(s, stream);
 }
 
 #define BL_INSTANCE(T)                                                                   \
-    template cudaError_t large_step(const LargeStep<T> &, cudaStream_t);
+    template cudaError_t large_step(const LargeStep<T> &, const Card &, cudaStream_t);
 BL_FOR_EACH_TYPE(BL_INSTANCE)
 
 } // namespace bl

@@ -49,7 +49,7 @@ void step(const LargeStep<double> &s)
     const int64_t left = s.left_end - s.left, right = s.right_end - s.right;
     for (int64_t c = 0; c < left + right; c++) {
         double *b = s.b + (c < left ? s.left + c : s.right + c - left) * s.ldb;
-        for (int k = 0; k < s.w; k++)
+        for (int k = 0; k < s.w && pivot; k++)
             std::swap(b[k], b[pivot[k] - 1 - s.base]);
         for (int k = 0; k < s.w && c >= left && s.l; k++)
             for (int i = k + 1; i < s.w; i++)
@@ -70,8 +70,17 @@ void left(const LargeMaps &x, double *a, int64_t lda)
     const int *pivot = (const int *)x.ipiv;
     put_off = true;
     for (int64_t j = 0; j < x.order; j++)
-        for (int64_t k = (j / x.width + 1) * x.width; k < x.order; k++)
+        for (int64_t k = std::max(j / x.width + 1, int64_t(x.begin)) * x.width;
+             k < x.order; k++)
             std::swap(a[k + j * lda], a[pivot[k] - 1 + j * lda]);
+}
+
+void forth(const LargeMaps &x, double *b, int64_t ldb, int64_t columns)
+{
+    const int *pivot = (const int *)x.ipiv;
+    for (int64_t j = 0; j < columns; j++)
+        for (int64_t k = x.begin * x.width; k < x.order; k++)
+            std::swap(b[k + j * ldb], b[pivot[k] - 1 + j * ldb]);
 }
 
 void step(const LargeDiagonal<double> &d)
@@ -111,7 +120,7 @@ cudaError_t large_update(const LargeUpdate<T> &u, const Card &, cudaStream_t)
     return take(u);
 }
 template <class T>
-cudaError_t large_step(const LargeStep<T> &s, cudaStream_t)
+cudaError_t large_step(const LargeStep<T> &s, const Card &, cudaStream_t)
 {
     return take(s);
 }
@@ -129,6 +138,13 @@ template <class T>
 cudaError_t large_left(LargeMaps x, T *a, int64_t lda, cudaStream_t)
 {
     left(x, (double *)a, lda);
+    return cudaSuccess;
+}
+template <class T>
+cudaError_t large_forth(const LargeMaps &x, T *b, int64_t ldb, int64_t columns,
+                        const int64_t *, cudaStream_t)
+{
+    forth(x, (double *)b, ldb, columns);
     return cudaSuccess;
 }
 template <class T>
@@ -164,12 +180,11 @@ NEVER(large_negate, const LargeInverse<T> &)
 NEVER(large_find_zero, const T *, int64_t, int64_t, int64_t *)
 NEVER(large_make_real, T *, int64_t, int64_t, const int64_t *)
 NEVER(large_few, LargeFew<T>, bool)
-NEVER(large_forth, const LargeMaps &, T *, int64_t, int64_t, const int64_t *)
 
 #define INSTANTIATE(T)                                                                   \
     template cudaError_t large_update(const LargeUpdate<T> &, const Card &,              \
                                       cudaStream_t);                                     \
-    template cudaError_t large_step(const LargeStep<T> &, cudaStream_t);                 \
+    template cudaError_t large_step(const LargeStep<T> &, const Card &, cudaStream_t);   \
     template cudaError_t large_triangle(const LargeTriangle<T> &, cudaStream_t);         \
     template cudaError_t large_diagonal(const LargeDiagonal<T> &, const Card &,          \
                                         cudaStream_t);                                   \

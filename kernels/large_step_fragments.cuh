@@ -1,0 +1,246 @@
+/* What a block of columns does to the others in fast arithmetic: row interchanges, and
+ * the rows of U on the matrix units of sm_90 and up.
+ *
+ * Instantiated by large_step.cu. A warp owns 16 columns: their first W rows stay in its
+ * registers, turned, as fragments of 16 columns by 8 rows, from the gather to the end of
+ * the solve. A fragment that is solved for is, as it lies in registers, the left factor
+ * of what it does to the fragments below. A block owns up to 64 columns; its four warps
+ * fetch L together, in the order in which the right factors need it. Nothing is assumed
+ * of leading dimensions and addresses but that an element's parts are aligned.
+ */
+#ifndef BL_LARGE_STEP_FRAGMENTS_CUH
+#define BL_LARGE_STEP_FRAGMENTS_CUH
+
+#include "large_fragments.cuh"
+#include "large_step.cuh"
+
+namespace bl
+{
+
+constexpr int FRAGMENT_COLUMNS = 16, STEP_WARPS = 4;
+
+/* Shared memory. Of L its squares of 8 x 8, (f, k) with f >= k one row of them after the
+ * other; on the diagonal their inverses. Lane 4 g + t has of a square the row row_of(g),
+ * columns t and t + 4. */
+template <class T, int W>
+struct FragmentStep {
+    static constexpr int SQUARES = W / 8, ALL = SQUARES * (SQUARES + 1) / 2;
+    struct __align__(16) Pair
+    {
+        T x[2];
+    };
+    Pair l[ALL][32];
+    Moves<W> moves;
+    int pivot[W];
+
+    static __host__ __device__ constexpr int square(int f, int k)
+    {
+        return f * (f + 1) / 2 + k;
+    }
+    /* Of a fragment's column c, as the matrix units have it: so that columns 2 t and 2 t
+     * + 1 of a result are rows t and t + 4, as of a left factor. */
+    static __device__ __forceinline__ int row_of(int c)
+    {
+        return c / 2 + c % 2 * 4;
+    }
+    __device__ __forceinline__ T &at(int square, int i, int k)
+    {
+        return l[square][(i % 4 * 2 + i / 4) * 4 + k % 4].x[k / 4];
+    }
+};
+
+template <class T, int W>
+__device__ __forceinline__ void fetch_squares(const LargeStep<T> &s,
+                                              FragmentStep<T, W> &step)
+{
+    using Step = FragmentStep<T, W>;
+    const int lane = threadIdx.x % 32, t = lane % 4, row = Step::row_of(lane / 4);
+    int f = 0;
+    for (int q = threadIdx.x / 32; q < Step::ALL; q += STEP_WARPS) {
+        while (Step::square(f + 1, 0) <= q)
+            f++;
+        const int i = 8 * f + row;
+        BL_UNROLL
+        for (int h = 0; h < 2; h++) {
+            const int k = 8 * (q - Step::square(f, 0)) + t + 4 * h;
+            const bool there = i < s.w && k < i;
+            fetch(&step.l[q][lane].x[h], there ? s.l + i + k * s.ldl : s.l, there);
+        }
+    }
+    fetched_so_far();
+}
+
+/* Eight threads a square, which has ones on its diagonal: a column each. */
+template <class T, int W>
+__device__ __forceinline__ void invert_squares(FragmentStep<T, W> &step)
+{
+    using Step = FragmentStep<T, W>;
+    const int f = threadIdx.x / 8, square = Step::square(f, f), column = threadIdx.x % 8;
+    static_assert(Step::SQUARES % 4 == 0, "whole warps");
+    if (f >= Step::SQUARES)
+        return;
+    T x[8];
+    BL_UNROLL
+    for (int i = 0; i < 8; i++)
+        x[i] = i == column ? one<T>() : from_real<T>(0);
+    BL_UNROLL
+    for (int k = 0; k < 8; k++)
+        BL_UNROLL
+    for (int i = k + 1; i < 8; i++)
+        x[i] = minus_product<true, PLAIN, PLAIN>(x[i], step.at(square, i, k), x[k]);
+    __syncwarp();
+    BL_UNROLL
+    for (int i = 0; i < 8; i++)
+        step.at(square, i, column) = x[i];
+}
+
+#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 900
+
+/* A result as a left factor, or minus that. */
+__device__ __forceinline__ Fragment<double, 4> left_factor(const Fragment<double, 4> &c,
+                                                           double sign)
+{
+    return {{sign * c.x[0], sign * c.x[2], sign * c.x[1], sign * c.x[3]}};
+}
+
+__device__ __forceinline__ Fragment<Complex<double>, 4>
+left_factor(const Fragment<Complex<double>, 4> &c, double sign)
+{
+    return {{sign * c.x[0], sign * c.x[2], sign * c.x[1], sign * c.x[3]},
+            {sign * c.im[0], sign * c.im[2], sign * c.im[1], sign * c.im[3]}};
+}
+
+/* c += a (square)'. */
+template <class T, class Pair>
+__device__ __forceinline__ void multiply_square(Fragment<T, 4> (&c)[1][1],
+                                                const Fragment<T, 4> (&a)[1],
+                                                const Pair &square)
+{
+    Fragment<T, 2> b[1];
+    b[0].set(0, square.x[0]);
+    b[0].set(1, square.x[1]);
+    multiply_all(c, a, b);
+}
+
+template <class T, int W>
+__device__ __forceinline__ void solve_fragments(const FragmentStep<T, W> &step,
+                                                Fragment<T, 4> (&x)[W / 8][1][1])
+{
+    using Step = FragmentStep<T, W>;
+    const int lane = threadIdx.x % 32;
+    BL_UNROLL
+    for (int k = 0; k < W / 8; k++) {
+        Fragment<T, 4> a[1] = {left_factor(x[k][0][0], 1)};
+        x[k][0][0] = {};
+        multiply_square<T>(x[k], a, step.l[Step::square(k, k)][lane]);
+        a[0] = left_factor(x[k][0][0], -1);
+        BL_UNROLL
+        for (int f = k + 1; f < W / 8; f++)
+            multiply_square<T>(x[f], a, step.l[Step::square(f, k)][lane]);
+    }
+}
+
+#endif
+
+template <class T>
+struct FragmentStepOf {
+    LargeStep<T> step;
+    int held; /* columns of a block: 16, 32 or 64 */
+};
+
+/* Where there are no pivots, the rows stay where they are. */
+template <class T, int W>
+__global__ void __launch_bounds__(32 * STEP_WARPS, 2)
+    take_fragment_step(const FragmentStepOf<T> job)
+{
+#if __CUDA_ARCH__ >= 900 || defined BL_HOST_CUDA
+    const LargeStep<T> &s = job.step;
+    const int held = job.held;
+    extern __shared__ __align__(16) char shared[];
+    FragmentStep<T, W> &step = *(FragmentStep<T, W> *)shared;
+    Moves<W> &moves = step.moves;
+    const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, w = s.w;
+    const int64_t left_blocks = (s.left_end - s.left + held - 1) / held;
+    const bool right = blockIdx.x >= left_blocks, solves = right && s.l;
+    const int64_t first = right ? s.right + (blockIdx.x - left_blocks) * held
+                                : s.left + int64_t(blockIdx.x) * held;
+    const int there = int(min((right ? s.right_end : s.left_end) - first, int64_t(held)));
+    T *const b = s.b + first * s.ldb;
+    let_next_begin();
+    await_previous();
+
+    int pivot = -1;
+    if (s.ipiv && thread < w)
+        pivot = int(Pivots{(void *)s.ipiv, s.int_size, 0}.get(thread) - s.base);
+    if (solves)
+        fetch_squares(s, step);
+    if (thread < W) {
+        step.pivot[thread] = pivot;
+        if (!s.ipiv) {
+            moves.source[thread] = moves.former[thread] = thread;
+            moves.place[thread] = -1;
+        }
+    }
+    __syncthreads();
+    if (s.ipiv)
+        compose_moves(w, step.pivot, moves);
+    __syncthreads();
+
+    const int own = FRAGMENT_COLUMNS * warp, g = lane / 4, t = lane % 4;
+    Fragment<T, 4> x[W / 8][1][1] = {};
+    auto each = [&](auto act) {
+        BL_UNROLL
+        for (int f = 0; f < W / 8; f++)
+            BL_UNROLL
+        for (int h = 0; h < 2; h++) {
+            const int i = 8 * f + t + 4 * h;
+            if (i < w) {
+                const int source = moves.source[i];
+                BL_UNROLL
+                for (int c = 0; c < 2; c++)
+                    if (own + g + 8 * c < there && (solves || source != i))
+                        act(x[f][0][0], 2 * c + h, i, source,
+                            b + (own + g + 8 * c) * s.ldb);
+            }
+        }
+    };
+    each([](auto &y, int q, int, int source, const T *column) {
+        y.set(q, column[source]);
+    });
+    if (solves)
+        await_fetched<0>();
+    __syncthreads(); /* what is to move up has been read */
+    if (solves)
+        invert_squares(step);
+
+    /* What moves down, by all warps: a lane has rows of whole columns. */
+    constexpr int AT_ONCE = 4;
+    for (int c0 = warp; s.ipiv && c0 < there; c0 += AT_ONCE * STEP_WARPS) {
+        T other[AT_ONCE][W / 32];
+        auto each_other = [&](auto act) {
+            BL_UNROLL
+            for (int q = 0; q < W / 32; q++) {
+                const int i = lane + 32 * q, place = i < w ? moves.place[i] : -1;
+                BL_UNROLL
+                for (int c = 0; c < AT_ONCE; c++)
+                    if (place >= 0 && c0 + c * STEP_WARPS < there)
+                        act(other[c][q], i, place, b + (c0 + c * STEP_WARPS) * s.ldb);
+            }
+        };
+        each_other(
+            [&](T &y, int i, int, const T *column) { y = column[moves.former[i]]; });
+        each_other([](const T &y, int, int place, T *column) { column[place] = y; });
+    }
+    __syncthreads(); /* and what is to move down, and the squares are inverted */
+    if (own >= there)
+        return;
+    if (solves)
+        solve_fragments<T, W>(step, x);
+    each([](const auto &y, int q, int i, int, T *column) { column[i] = y.get(q); });
+#else
+    (void)job;
+#endif
+}
+
+} // namespace bl
+#endif
