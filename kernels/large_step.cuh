@@ -15,36 +15,63 @@ namespace bl
 {
 
 /* All of a block's interchanges at once: after them row i < w holds what was in row
- * source[i]; row place[i] >= w, where it is not -1, what was in row former[i] < w. */
+ * source[i]; row place[i] >= w, where it is not -1, what was in row former[i] < w. For i
+ * from w on there is a row to be read, too, but no place. `met` is for compose_moves().
+ */
 template <int W>
 struct Moves {
-    int source[W], former[W], place[W];
+    int source[W], former[W], place[W], met[W];
 };
 
+/* The last of the first k bits that is set, or -1. */
+template <int W>
+__device__ __forceinline__ int last_before(int k, const unsigned (&bits)[W / 32])
+{
+    int last = -1;
+    BL_UNROLL
+    for (int q = 0; q < W / 32; q++) {
+        const int n = k - 32 * q;
+        const unsigned own = n >= 32 ? bits[q] : n > 0 ? bits[q] & ((1u << n) - 1) : 0;
+        last = own ? 32 * q + 31 - __clz(int(own)) : last;
+    }
+    return last;
+}
+
 /* Interchange k takes to row k what is in row pivot[k] by then, and nothing is moved to
- * or from row k later. Going back from k: where a row was a pivot, its content came from
- * the top row of that step. */
+ * or from row k later. Where a row was a pivot before, its content came from the top row
+ * of that step, and so on. For all threads of a block. */
 template <int W>
 __device__ __forceinline__ void compose_moves(int w, const int (&pivot)[W],
                                               Moves<W> &moves)
 {
     const int k = threadIdx.x;
-    if (k >= w)
-        return;
-    const int own = pivot[k];
-    int source = own, former = k;
-    bool last = true;
-    _Pragma("unroll 16") for (int s = W - 1; s >= 0; s--)
-    {
-        const int p = pivot[s]; /* -1 from w on */
-        if (s > k)
-            last = last && p != own;
-        source = s < k && p == source ? s : source;
-        former = s < k && p == former ? s : former;
+    unsigned same[W / 32] = {}, met[W / 32] = {}; /* steps that have k's pivot, or k */
+    int before = -1;
+    if (k < W) {
+        const int own = pivot[k]; /* -1 from w on */
+        BL_UNROLL
+        for (int q = 0; q < W / 32; q++)
+            BL_UNROLL
+        for (int s = 0; s < 32; s++) {
+            const int p = pivot[32 * q + s];
+            same[q] |= p == own ? 1u << s : 0;
+            met[q] |= p == k ? 1u << s : 0;
+        }
+        moves.met[k] = last_before<W>(k, met);
+        before = last_before<W>(k, same);
     }
-    moves.source[k] = source;
-    moves.former[k] = former;
-    moves.place[k] = last && own >= w ? own : -1;
+    __syncthreads();
+    if (k >= W)
+        return;
+    int source = pivot[k], former = k;
+    for (int s = before; s >= 0; s = moves.met[s])
+        source = s;
+    for (int s = moves.met[k]; s >= 0; s = moves.met[s])
+        former = s;
+    const bool last = last_before<W>(W, same) == k;
+    moves.source[k] = k < w ? source : 0;
+    moves.former[k] = k < w ? former : 0;
+    moves.place[k] = k < w && last && pivot[k] >= w ? pivot[k] : -1;
 }
 
 /* Shared memory: the moves, and stages of eight columns of L each. Where there are no
@@ -82,7 +109,7 @@ __global__ void __launch_bounds__(S::THREADS) take_step(const LargeStep<T> s)
         __syncthreads();
         compose_moves(w, pivot, moves);
     } else if (thread < W) {
-        moves.source[thread] = moves.former[thread] = thread;
+        moves.source[thread] = moves.former[thread] = thread < w ? thread : 0;
         moves.place[thread] = -1;
     }
     __syncthreads();

@@ -54,17 +54,17 @@ __device__ __forceinline__ void fetch_squares(const LargeStep<T> &s,
                                               FragmentStep<T, W> &step)
 {
     using Step = FragmentStep<T, W>;
-    const int lane = threadIdx.x % 32, t = lane % 4, row = Step::row_of(lane / 4);
-    int f = 0;
-    for (int q = threadIdx.x / 32; q < Step::ALL; q += STEP_WARPS) {
-        while (Step::square(f + 1, 0) <= q)
-            f++;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, t = lane % 4,
+              row = Step::row_of(lane / 4);
+    const T *from = s.l + row + (8 * warp + t) * s.ldl;
+    for (int f = 0; f < Step::SQUARES; f++, from += 8) {
         const int i = 8 * f + row;
-        BL_UNROLL
-        for (int h = 0; h < 2; h++) {
-            const int k = 8 * (q - Step::square(f, 0)) + t + 4 * h;
-            const bool there = i < s.w && k < i;
-            fetch(&step.l[q][lane].x[h], there ? s.l + i + k * s.ldl : s.l, there);
+        const T *element = from;
+        for (int k = warp; k <= f; k += STEP_WARPS, element += 8 * STEP_WARPS * s.ldl) {
+            auto &to = step.l[Step::square(f, k)][lane].x;
+            BL_UNROLL
+            for (int h = 0; h < 2; h++)
+                fetch(to + h, element + 4 * h * s.ldl, i < s.w && 8 * k + t + 4 * h < i);
         }
     }
     fetched_so_far();
@@ -128,15 +128,22 @@ __device__ __forceinline__ void solve_fragments(const FragmentStep<T, W> &step,
 {
     using Step = FragmentStep<T, W>;
     const int lane = threadIdx.x % 32;
-    BL_UNROLL
-    for (int k = 0; k < W / 8; k++) {
-        Fragment<T, 4> a[1] = {left_factor(x[k][0][0], 1)};
+    auto solve = [&](int k) {
+        const Fragment<T, 4> a[1] = {left_factor(x[k][0][0], 1)};
         x[k][0][0] = {};
         multiply_square<T>(x[k], a, step.l[Step::square(k, k)][lane]);
-        a[0] = left_factor(x[k][0][0], -1);
+    };
+    constexpr int LAST = W / 8 - 1;
+    solve(0);
+    BL_UNROLL
+    for (int k = 0; k < LAST; k++) {
+        const Fragment<T, 4> a[1] = {left_factor(x[k][0][0], -1)};
         BL_UNROLL
-        for (int f = k + 1; f < W / 8; f++)
+        for (int f = k + 1; f <= LAST; f++) {
             multiply_square<T>(x[f], a, step.l[Step::square(f, k)][lane]);
+            if (f == min(k + 2, LAST)) /* early, but not at once: results take time */
+                solve(k + 1);
+        }
     }
 }
 
@@ -177,7 +184,7 @@ __global__ void __launch_bounds__(32 * STEP_WARPS, 2)
     if (thread < W) {
         step.pivot[thread] = pivot;
         if (!s.ipiv) {
-            moves.source[thread] = moves.former[thread] = thread;
+            moves.source[thread] = moves.former[thread] = thread < w ? thread : 0;
             moves.place[thread] = -1;
         }
     }
@@ -187,26 +194,26 @@ __global__ void __launch_bounds__(32 * STEP_WARPS, 2)
     __syncthreads();
 
     const int own = FRAGMENT_COLUMNS * warp, g = lane / 4, t = lane % 4;
+    const bool whole = w == W && own + FRAGMENT_COLUMNS <= there;
+    T *const column = b + (own < there ? own + g : 0) * s.ldb;
     Fragment<T, 4> x[W / 8][1][1] = {};
     auto each = [&](auto act) {
         BL_UNROLL
         for (int f = 0; f < W / 8; f++)
             BL_UNROLL
-        for (int h = 0; h < 2; h++) {
-            const int i = 8 * f + t + 4 * h;
-            if (i < w) {
-                const int source = moves.source[i];
-                BL_UNROLL
-                for (int c = 0; c < 2; c++)
-                    if (own + g + 8 * c < there && (solves || source != i))
-                        act(x[f][0][0], 2 * c + h, i, source,
-                            b + (own + g + 8 * c) * s.ldb);
-            }
-        }
+        for (int q = 0; q < 4; q++)
+            act(x[f][0][0], q, 8 * f + t + q % 2 * 4, column + q / 2 * 8 * s.ldb);
     };
-    each([](auto &y, int q, int, int source, const T *column) {
-        y.set(q, column[source]);
-    });
+    auto has = [&](int q, int i) { return i < w && own + g + q / 2 * 8 < there; };
+    if (whole)
+        each([&](auto &y, int q, int i, const T *from) {
+            y.set(q, from[moves.source[i]]);
+        });
+    else
+        each([&](auto &y, int q, int i, const T *from) {
+            if (has(q, i))
+                y.set(q, from[moves.source[i]]);
+        });
     if (solves)
         await_fetched<0>();
     __syncthreads(); /* what is to move up has been read */
@@ -216,27 +223,35 @@ __global__ void __launch_bounds__(32 * STEP_WARPS, 2)
     /* What moves down, by all warps: a lane has rows of whole columns. */
     constexpr int AT_ONCE = 4;
     for (int c0 = warp; s.ipiv && c0 < there; c0 += AT_ONCE * STEP_WARPS) {
-        T other[AT_ONCE][W / 32];
-        auto each_other = [&](auto act) {
+        T other[W / 32][AT_ONCE];
+        BL_UNROLL
+        for (int q = 0; q < W / 32; q++)
             BL_UNROLL
-            for (int q = 0; q < W / 32; q++) {
-                const int i = lane + 32 * q, place = i < w ? moves.place[i] : -1;
+        for (int c = 0; c < AT_ONCE; c++)
+            other[q][c] = b[moves.former[lane + 32 * q] +
+                            min(c0 + c * STEP_WARPS, there - 1) * s.ldb];
+        BL_UNROLL
+        for (int q = 0; q < W / 32; q++) {
+            const int place = moves.place[lane + 32 * q];
+            if (place >= 0)
                 BL_UNROLL
-                for (int c = 0; c < AT_ONCE; c++)
-                    if (place >= 0 && c0 + c * STEP_WARPS < there)
-                        act(other[c][q], i, place, b + (c0 + c * STEP_WARPS) * s.ldb);
-            }
-        };
-        each_other(
-            [&](T &y, int i, int, const T *column) { y = column[moves.former[i]]; });
-        each_other([](const T &y, int, int place, T *column) { column[place] = y; });
+            for (int c = 0; c < AT_ONCE; c++)
+                if (c0 + c * STEP_WARPS < there)
+                    b[place + (c0 + c * STEP_WARPS) * s.ldb] = other[q][c];
+        }
     }
     __syncthreads(); /* and what is to move down, and the squares are inverted */
     if (own >= there)
         return;
     if (solves)
         solve_fragments<T, W>(step, x);
-    each([](const auto &y, int q, int i, int, T *column) { column[i] = y.get(q); });
+    if (whole)
+        each([](const auto &y, int q, int i, T *to) { to[i] = y.get(q); });
+    else
+        each([&](const auto &y, int q, int i, T *to) {
+            if (has(q, i))
+                to[i] = y.get(q);
+        });
 #else
     (void)job;
 #endif
