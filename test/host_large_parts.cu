@@ -228,7 +228,8 @@ size_t large_panel_workspace(enum bl_precision, int64_t, const Card &)
 {
     return 256;
 }
-cudaError_t large_panel_launch(const LargePanel &p, const Card &, cudaStream_t)
+cudaError_t large_panel_launch(const LargePanel &p, const Card &, cudaStream_t,
+                               cudaEvent_t)
 {
     double *const a = (double *)p.a;
     for (int k = 0; k < p.w; k++) {
@@ -253,9 +254,13 @@ cudaError_t large_panel_launch(const LargePanel &p, const Card &, cudaStream_t)
     return cudaSuccess;
 }
 
+/* Every other job gets a second stream, on which all is done at once too. */
 LargeSide *LargeSide::borrow(cudaStream_t)
 {
-    return nullptr;
+    static LargeSide only;
+    static bool has;
+    has = !has;
+    return has ? &only : nullptr;
 }
 void LargeSide::give_back()
 {
@@ -265,6 +270,14 @@ cudaError_t LargeSide::fork()
     return cudaSuccess;
 }
 cudaError_t LargeSide::join()
+{
+    return cudaSuccess;
+}
+cudaEvent_t LargeSide::beginning() const
+{
+    return nullptr;
+}
+cudaError_t LargeSide::after_beginning()
 {
     return cudaSuccess;
 }
