@@ -219,32 +219,38 @@ __global__ void __launch_bounds__(32 * STEP_WARPS, 2)
     __syncthreads(); /* what is to move up has been read */
     if (solves)
         invert_squares(step);
+    __syncthreads();
 
-    /* What moves down, by all warps: a lane has rows of whole columns. */
+    /* What moves down, by the warps that own no columns, or by all: a lane has rows of
+     * whole columns. */
     constexpr int AT_ONCE = 4;
-    for (int c0 = warp; s.ipiv && c0 < there; c0 += AT_ONCE * STEP_WARPS) {
+    const int owners = (there + FRAGMENT_COLUMNS - 1) / FRAGMENT_COLUMNS,
+              others = owners < STEP_WARPS ? STEP_WARPS - owners : STEP_WARPS,
+              first_column = warp - (STEP_WARPS - others);
+    for (int c0 = first_column; s.ipiv && first_column >= 0 && c0 < there;
+         c0 += AT_ONCE * others) {
         T other[W / 32][AT_ONCE];
         BL_UNROLL
         for (int q = 0; q < W / 32; q++)
             BL_UNROLL
         for (int c = 0; c < AT_ONCE; c++)
-            other[q][c] = b[moves.former[lane + 32 * q] +
-                            min(c0 + c * STEP_WARPS, there - 1) * s.ldb];
+            other[q][c] =
+                b[moves.former[lane + 32 * q] + min(c0 + c * others, there - 1) * s.ldb];
         BL_UNROLL
         for (int q = 0; q < W / 32; q++) {
             const int place = moves.place[lane + 32 * q];
             if (place >= 0)
                 BL_UNROLL
             for (int c = 0; c < AT_ONCE; c++)
-                if (c0 + c * STEP_WARPS < there)
-                    b[place + (c0 + c * STEP_WARPS) * s.ldb] = other[q][c];
+                if (c0 + c * others < there)
+                    b[place + (c0 + c * others) * s.ldb] = other[q][c];
         }
     }
-    __syncthreads(); /* and what is to move down, and the squares are inverted */
+    if (solves && own < there)
+        solve_fragments<T, W>(step, x);
+    __syncthreads(); /* and what is to move down */
     if (own >= there)
         return;
-    if (solves)
-        solve_fragments<T, W>(step, x);
     if (whole)
         each([](const auto &y, int q, int i, T *to) { to[i] = y.get(q); });
     else
