@@ -147,73 +147,89 @@ __device__ __forceinline__ void solve_fragments(const FragmentStep<T, W> &step,
     }
 }
 
-#endif
-
-template <class T>
-struct FragmentStepOf {
-    LargeStep<T> step;
-    int held; /* columns of a block: 16, 32 or 64 */
-};
-
-/* Where there are no pivots, the rows stay where they are. */
+/* All threads of a block: what the interchanges come to, and L on its way. Where there
+ * are no pivots, the rows stay where they are. */
 template <class T, int W>
-__global__ void __launch_bounds__(32 * STEP_WARPS, 2)
-    take_fragment_step(const FragmentStepOf<T> job)
+__device__ __forceinline__ void begin_step(const LargeStep<T> &s, bool solves,
+                                           FragmentStep<T, W> &step)
 {
-#if __CUDA_ARCH__ >= 900 || defined BL_HOST_CUDA
-    const LargeStep<T> &s = job.step;
-    const int held = job.held;
-    extern __shared__ __align__(16) char shared[];
-    FragmentStep<T, W> &step = *(FragmentStep<T, W> *)shared;
     Moves<W> &moves = step.moves;
-    const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, w = s.w;
-    const int64_t left_blocks = (s.left_end - s.left + held - 1) / held;
-    const bool right = blockIdx.x >= left_blocks, solves = right && s.l;
-    const int64_t first = right ? s.right + (blockIdx.x - left_blocks) * held
-                                : s.left + int64_t(blockIdx.x) * held;
-    const int there = int(min((right ? s.right_end : s.left_end) - first, int64_t(held)));
-    T *const b = s.b + first * s.ldb;
-    let_next_begin();
-    await_previous();
-
+    const int thread = threadIdx.x;
     int pivot = -1;
-    if (s.ipiv && thread < w)
+    if (s.ipiv && thread < s.w)
         pivot = int(Pivots{(void *)s.ipiv, s.int_size, 0}.get(thread) - s.base);
     if (solves)
         fetch_squares(s, step);
     if (thread < W) {
         step.pivot[thread] = pivot;
         if (!s.ipiv) {
-            moves.source[thread] = moves.former[thread] = thread < w ? thread : 0;
+            moves.source[thread] = moves.former[thread] = thread < s.w ? thread : 0;
             moves.place[thread] = -1;
         }
     }
     __syncthreads();
     if (s.ipiv)
-        compose_moves(w, step.pivot, moves);
+        compose_moves(s.w, step.pivot, moves);
     __syncthreads();
+}
 
-    const int own = FRAGMENT_COLUMNS * warp, g = lane / 4, t = lane % 4;
-    const bool whole = w == W && own + FRAGMENT_COLUMNS <= there;
-    T *const column = b + (own < there ? own + g : 0) * s.ldb;
+/* A warp's columns in memory, up to 16, and their rows up to w as fragments. */
+template <class T, int W>
+struct HeldColumns {
+    T *const first; /* of the lane */
+    const int64_t ldb;
+    const int w, columns;
     Fragment<T, 4> x[W / 8][1][1] = {};
-    auto each = [&](auto act) {
-        BL_UNROLL
-        for (int f = 0; f < W / 8; f++)
+
+    __device__ __forceinline__ HeldColumns(const LargeStep<T> &s, int64_t j, int count)
+        : first(s.b + (j + (count > 0 ? int(threadIdx.x) % 32 / 4 : 0)) * s.ldb),
+          ldb(s.ldb), w(s.w), columns(count)
+    {
+    }
+    /* act(x, q, i, column): element q of x is row i there. */
+    template <class Act>
+    __device__ __forceinline__ void each(const Act &act)
+    {
+        const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+        auto all = [&](auto there) {
             BL_UNROLL
-        for (int q = 0; q < 4; q++)
-            act(x[f][0][0], q, 8 * f + t + q % 2 * 4, column + q / 2 * 8 * s.ldb);
-    };
-    auto has = [&](int q, int i) { return i < w && own + g + q / 2 * 8 < there; };
-    if (whole)
-        each([&](auto &y, int q, int i, const T *from) {
-            y.set(q, from[moves.source[i]]);
+            for (int f = 0; f < W / 8; f++)
+                BL_UNROLL
+            for (int q = 0; q < 4; q++) {
+                const int i = 8 * f + t + q % 2 * 4, c = q / 2 * 8;
+                if (there(i, g + c))
+                    act(x[f][0][0], q, i, first + c * ldb);
+            }
+        };
+        if (w == W && columns >= FRAGMENT_COLUMNS)
+            all([](int, int) { return true; });
+        else
+            all([&](int i, int c) { return i < w && c < columns; });
+    }
+    __device__ __forceinline__ void gather(const Moves<W> &moves)
+    {
+        each([&](auto &y, int q, int i, const T *column) {
+            y.set(q, column[moves.source[i]]);
         });
-    else
-        each([&](auto &y, int q, int i, const T *from) {
-            if (has(q, i))
-                y.set(q, from[moves.source[i]]);
-        });
+    }
+    __device__ __forceinline__ void store()
+    {
+        each([](const auto &y, int q, int i, T *column) { column[i] = y.get(q); });
+    }
+};
+
+/* The interchanges of the `there` columns from j on, which a block owns, and where it
+ * `solves` the rows of U. */
+template <class T, int W>
+__device__ __forceinline__ void take_columns(const LargeStep<T> &s, int64_t j, int there,
+                                             bool solves, FragmentStep<T, W> &step)
+{
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32,
+              own = FRAGMENT_COLUMNS * warp;
+    const Moves<W> &moves = step.moves;
+    begin_step(s, solves, step);
+    HeldColumns<T, W> held(s, j + own, there - own);
+    held.gather(moves);
     if (solves)
         await_fetched<0>();
     __syncthreads(); /* what is to move up has been read */
@@ -224,11 +240,11 @@ __global__ void __launch_bounds__(32 * STEP_WARPS, 2)
     /* What moves down, by the warps that own no columns, or by all: a lane has rows of
      * whole columns. */
     constexpr int AT_ONCE = 4;
+    T *const b = s.b + j * s.ldb;
     const int owners = (there + FRAGMENT_COLUMNS - 1) / FRAGMENT_COLUMNS,
               others = owners < STEP_WARPS ? STEP_WARPS - owners : STEP_WARPS,
-              first_column = warp - (STEP_WARPS - others);
-    for (int c0 = first_column; s.ipiv && first_column >= 0 && c0 < there;
-         c0 += AT_ONCE * others) {
+              first = warp - (STEP_WARPS - others);
+    for (int c0 = first; s.ipiv && first >= 0 && c0 < there; c0 += AT_ONCE * others) {
         T other[W / 32][AT_ONCE];
         BL_UNROLL
         for (int q = 0; q < W / 32; q++)
@@ -247,17 +263,35 @@ __global__ void __launch_bounds__(32 * STEP_WARPS, 2)
         }
     }
     if (solves && own < there)
-        solve_fragments<T, W>(step, x);
+        solve_fragments<T, W>(step, held.x);
     __syncthreads(); /* and what is to move down */
-    if (own >= there)
-        return;
-    if (whole)
-        each([](const auto &y, int q, int i, T *to) { to[i] = y.get(q); });
-    else
-        each([&](const auto &y, int q, int i, T *to) {
-            if (has(q, i))
-                to[i] = y.get(q);
-        });
+    if (own < there)
+        held.store();
+}
+
+#endif
+
+template <class T>
+struct FragmentStepOf {
+    LargeStep<T> step;
+    int held; /* columns of a block: 16, 32 or 64 */
+};
+
+template <class T, int W>
+__global__ void __launch_bounds__(32 * STEP_WARPS, 2)
+    take_fragment_step(const FragmentStepOf<T> job)
+{
+#if __CUDA_ARCH__ >= 900 || defined BL_HOST_CUDA
+    extern __shared__ __align__(16) char shared[];
+    const LargeStep<T> &s = job.step;
+    const int64_t held = job.held, left_blocks = (s.left_end - s.left + held - 1) / held;
+    const bool right = blockIdx.x >= left_blocks;
+    const int64_t j =
+        right ? s.right + (blockIdx.x - left_blocks) * held : s.left + blockIdx.x * held;
+    const int there = int(min((right ? s.right_end : s.left_end) - j, held));
+    let_next_begin();
+    await_previous();
+    take_columns(s, j, there, right && s.l, *(FragmentStep<T, W> *)shared);
 #else
     (void)job;
 #endif
