@@ -439,6 +439,10 @@ void apply_block(Matrix<T> &x, int64_t j, int64_t next, Range left, Range right)
         if (i > j)
             step.l = nullptr;
         step.chained = x.link();
+        if (w == next - j && large_takes_beside(step, x.m - j, x.card)) {
+            x.then(large_beside(step, x.m - j, x.stream));
+            return;
+        }
         x.then(large_step(step, x.card, x.stream));
         if (i > j && right.from < right.to)
             solve_row(x, j, i, w, right);

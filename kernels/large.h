@@ -75,6 +75,13 @@ struct LargeStep {
 template <class T>
 cudaError_t large_step(const LargeStep<T> &s, const Card &card, cudaStream_t stream);
 
+/* The same and the update of the right columns' rows below, of m rows of B from its row 0
+ * on, in one kernel: whether there is one for this, and its launch. */
+template <class T>
+bool large_takes_beside(const LargeStep<T> &s, int64_t m, const Card &card);
+template <class T>
+cudaError_t large_beside(const LargeStep<T> &s, int64_t m, cudaStream_t stream);
+
 /* The interchanges of m rows with `order` pivots, in blocks of `width` <= 512. */
 struct LargeMaps {
     int64_t m, order, width;

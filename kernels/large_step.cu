@@ -3,7 +3,7 @@
  * Called by large.cu through large.h.
  */
 #include "large_launch.h"
-#include "large_step_fragments.cuh"
+#include "large_beside.cuh"
 
 namespace bl
 {
@@ -49,7 +49,46 @@ cudaError_t launch_fragments(const LargeStep<T> &s, const Card &card, cudaStream
                         FragmentStepOf<T>{s, held}, s.chained, stream);
 }
 
+/* A cluster of this size can be had on every card that has clusters. */
+constexpr int BESIDE_BLOCKS = 8;
+
 } // namespace
+
+template <class T>
+bool large_takes_beside(const LargeStep<T> &s, int64_t m, const Card &card)
+{
+    const int64_t columns = s.right_end - s.right;
+    return HAS_FRAGMENTS<T> && s.fused && s.l && s.ipiv && !s.unless &&
+           card.capability >= 90 && s.w > 0 && s.w <= BESIDE_WIDTH && columns > 0 &&
+           columns <= LARGE_BLOCK<T> && m - s.w <= BESIDE_BLOCKS * BESIDE_STRIPE;
+}
+
+template <class T>
+cudaError_t large_beside(const LargeStep<T> &s, int64_t m, cudaStream_t stream)
+{
+    if constexpr (HAS_FRAGMENTS<T>) {
+        constexpr int HELD = FRAGMENT_COLUMNS * STEP_WARPS, SIZE = BESIDE_BLOCKS;
+        BesidePanel<T> p = {s, m, int(quotient(m - s.w, 8 * SIZE) * 8), 0};
+        p.left_first = int(quotient(s.right_end - s.right, FRAGMENT_COLUMNS)) * SIZE;
+        const int64_t left = quotient(quotient(s.left_end - s.left, HELD), SIZE) * SIZE;
+        cudaLaunchAttribute attributes[2] = {};
+        attributes[0].id = cudaLaunchAttributeClusterDimension;
+        attributes[0].val.clusterDim.x = SIZE;
+        attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
+        attributes[1] = chain_attribute();
+        cudaLaunchConfig_t config = {};
+        config.gridDim = dim3(unsigned(p.left_first + left));
+        config.blockDim = dim3(32 * STEP_WARPS);
+        config.stream = stream;
+        config.attrs = attributes;
+        config.numAttrs = s.chained ? 2 : 1;
+        void *parameters[] = {&p};
+        return cudaLaunchKernelExC(&config, (const void *)beside_panel<T>, parameters);
+    }
+    (void)m;
+    (void)stream;
+    return cudaErrorInvalidValue;
+}
 
 template <class T>
 cudaError_t large_step(const LargeStep<T> &s, const Card &card, cudaStream_t stream)
@@ -66,7 +105,9 @@ cudaError_t large_step(const LargeStep<T> &s, const Card &card, cudaStream_t str
 }
 
 #define BL_INSTANCE(T)                                                                   \
-    template cudaError_t large_step(const LargeStep<T> &, const Card &, cudaStream_t);
+    template cudaError_t large_step(const LargeStep<T> &, const Card &, cudaStream_t);   \
+    template bool large_takes_beside(const LargeStep<T> &, int64_t, const Card &);       \
+    template cudaError_t large_beside(const LargeStep<T> &, int64_t, cudaStream_t);
 BL_FOR_EACH_TYPE(BL_INSTANCE)
 
 } // namespace bl

@@ -11,7 +11,7 @@
 #include "host_cluster.h"
 #include "large_fragments.cuh"
 #include "large_panel.cuh"
-#include "large_step_fragments.cuh"
+#include "large_beside.cuh"
 #include "large_triangle.cuh"
 #include "host_cases.h"
 
@@ -231,73 +231,118 @@ void test_getrf(int repeats)
     }
 }
 
-/* The same by fragments: what only moves must have its bits, and what is solved for may
- * be off by as much as rounding can make it. */
-template <class T, int W>
-void test_fragment_step(int repeats)
-{
-    Report report("large " + title<T>("step on tensor cores") + text(", %d rows", W));
-    for (int turn = 0; turn < repeats * 8; turn++) {
-        const int w = below(2) ? W : 1 + below(W), m = w + below(3) * below(200),
-                  width = 1 + below(100), held = 16 << below(3), size = 4 << below(2),
-                  base = below(2) * 1000;
-        const bool moves = below(4), solves = below(4);
-        const int ldl = m + below(3), ldb = m + below(3);
-        Array<T> l = matrix<T>(RANDOM, m, w, ldl), b = matrix<T>(RANDOM, m, width, ldb),
-                 want = b;
-        std::vector<int32_t> short_pivots(w);
-        std::vector<int64_t> long_pivots(w);
+/* A step by fragments: what only moves must have its bits, and what is solved for or
+ * updated may be off by as much as rounding can make it. */
+template <class T>
+struct StepCase {
+    int w, m, width, ldl, ldb, base, size = 4 << below(2);
+    Array<T> l, b, want;
+    Array<Real<T>> most; /* sizes of products, where there are any */
+    std::vector<int32_t> short_pivots;
+    std::vector<int64_t> long_pivots;
+    LargeStep<T> s = {};
+
+    StepCase(int most_w, int most_below)
+        : w(below(2) ? most_w : 1 + below(most_w)), m(w + below(3) * below(most_below)),
+          width(1 + below(100)), ldl(m + below(3)), ldb(m + below(3)),
+          base(below(2) * 1000), l(matrix<T>(RANDOM, m, w, ldl)),
+          b(matrix<T>(RANDOM, m, width, ldb)), want(b), most(b.size()), short_pivots(w),
+          long_pivots(w)
+    {
         const int chance = 1 + below(4);
         for (int k = 0; k < w; k++) {
             const int p = below(chance) ? k : k + below(below(2) ? m - k : w - k);
             short_pivots[k] = base + p + 1;
             long_pivots[k] = base + p + 1;
         }
-        LargeStep<T> s = {};
         s.w = w;
-        if (moves)
-            s.ipiv = size == 4 ? (void *)short_pivots.data() : (void *)long_pivots.data();
+        s.ipiv = size == 4 ? (void *)short_pivots.data() : (void *)long_pivots.data();
         s.int_size = size;
         s.base = base;
-        s.l = solves ? l.data() : nullptr;
+        s.l = l.data();
         s.ldl = ldl;
         s.b = b.data();
         s.ldb = ldb;
         s.left_end = below(2) ? below(width) : 0;
         s.right = s.left_end + below(width - int(s.left_end) + 1);
         s.right_end = s.right + below(width - int(s.right) + 1);
-        const int64_t blocks =
-            (s.left_end + held - 1) / held + (s.right_end - s.right + held - 1) / held;
-        if (blocks == 0)
-            continue;
-        std::string off;
-        Array<Real<T>> most(want.size());
+    }
+    /* What is to come: rows of the right columns up to `end` are updated, too. */
+    void work_out(int end)
+    {
         for (int64_t j = 0; j < s.right_end; j++) {
             T *x = &want[j * ldb];
             Real<T> *sizes = &most[j * ldb];
             const bool right = j >= s.right;
             if (!right && j >= s.left_end)
                 continue;
-            for (int k = 0; k < w && moves; k++)
+            for (int k = 0; k < w && s.ipiv; k++)
                 std::swap(x[k], x[short_pivots[k] - 1 - base]);
-            for (int k = 0; k < w && right && solves; k++)
-                sizes[k] = abs1(x[k]);
-            for (int k = 0; k < w && right && solves; k++)
-                for (int i = k + 1; i < w; i++) {
+            for (int i = 0; i < end && right && s.l; i++)
+                sizes[i] = abs1(x[i]);
+            for (int k = 0; k < w && right && s.l; k++)
+                for (int i = k + 1; i < end; i++) {
                     x[i] = sub(x[i], mul(x[k], l[i + k * ldl]));
                     sizes[i] += sizes[k] * abs1(l[i + k * ldl]);
                 }
         }
-        host_cuda::launch(blocks, 32 * STEP_WARPS, sizeof(FragmentStep<T, W>), [&] {
-            take_fragment_step<T, W>({s, held});
-        });
+    }
+    void judge(Report &report, const std::string &label)
+    {
+        std::string off;
         for (size_t i = 0; i < b.size(); i++)
             if (most[i] > 0 ? !(abs1(sub(b[i], want[i])) <= 4 * w * 0x1p-52 * most[i])
                             : memcmp(&b[i], &want[i], sizeof b[i]) != 0)
                 off = text("row %zu of column %zu is off", i % ldb, i / ldb);
         report.count(off.empty(),
-                     text("%d of %d rows, %d columns, %d a block: ", w, m, width, held) +
-                         off);
+                     text("%d of %d rows, columns to %d, from %d to %d, ", w, m,
+                          int(s.left_end), int(s.right), int(s.right_end)) +
+                         label + off);
+    }
+};
+
+template <class T, int W>
+void test_fragment_step(int repeats)
+{
+    Report report("large " + title<T>("step on tensor cores") + text(", %d rows", W));
+    for (int turn = 0; turn < repeats * 8; turn++) {
+        StepCase<T> c(W, 200);
+        LargeStep<T> &s = c.s;
+        s.ipiv = below(4) ? s.ipiv : nullptr;
+        s.l = below(4) ? s.l : nullptr;
+        const int held = 16 << below(3);
+        const int64_t blocks =
+            (s.left_end + held - 1) / held + (s.right_end - s.right + held - 1) / held;
+        c.work_out(c.w);
+        if (blocks > 0)
+            host_cuda::launch(blocks, 32 * STEP_WARPS, sizeof(FragmentStep<T, W>), [&] {
+                take_fragment_step<T, W>({s, held});
+            });
+        c.judge(report, text("%d a block: ", held));
+    }
+}
+
+/* By clusters of `size` blocks, one after the other. */
+template <class T>
+void test_beside(int repeats)
+{
+    static_assert(sizeof(BesideMemory<T>) <= cluster::ROOM);
+    Report report("large " + title<T>("panel to the columns beside it"));
+    for (int turn = 0; turn < repeats * 8; turn++) {
+        StepCase<T> c(BESIDE_WIDTH, 700);
+        const LargeStep<T> &s = c.s;
+        const int size = 1 << below(4), held = FRAGMENT_COLUMNS * STEP_WARPS;
+        BesidePanel<T> p = {s, c.m, (c.m - c.w + 8 * size - 1) / (8 * size) * 8, 0};
+        p.left_first =
+            int(s.right_end - s.right + FRAGMENT_COLUMNS - 1) / FRAGMENT_COLUMNS * size;
+        const int left = (int(s.left_end) + held - 1) / held;
+        c.work_out(c.m);
+        for (int first = 0; first < p.left_first + left; first += size)
+            cluster::launch(size, 32 * STEP_WARPS, [&](int block) {
+                take_beside_panel(p, first + block,
+                                  *(BesideMemory<T> *)cluster::shared[block]);
+            });
+        c.judge(report, text("%d blocks: ", size));
     }
 }
 
@@ -361,6 +406,7 @@ void test_all(int repeats)
     if constexpr (sizeof(Real<T>) == 8) {
         test_fragment_step<T, 32>(repeats);
         test_fragment_step<T, LARGE_BLOCK<T>>(repeats);
+        test_beside<T>(repeats);
         test_update<T>("update on tensor cores", true, repeats,
                        by_fragments<T, FragmentTile<T, 64, 32, 16, 3>>);
     }

@@ -125,6 +125,16 @@ cudaError_t large_step(const LargeStep<T> &s, const Card &, cudaStream_t)
     return take(s);
 }
 template <class T>
+bool large_takes_beside(const LargeStep<T> &, int64_t, const Card &)
+{
+    return false;
+}
+template <class T>
+cudaError_t large_beside(const LargeStep<T> &, int64_t, cudaStream_t)
+{
+    abort();
+}
+template <class T>
 cudaError_t large_triangle(const LargeTriangle<T> &s, cudaStream_t)
 {
     return take(s);
@@ -185,6 +195,8 @@ NEVER(large_few, LargeFew<T>, bool)
     template cudaError_t large_update(const LargeUpdate<T> &, const Card &,              \
                                       cudaStream_t);                                     \
     template cudaError_t large_step(const LargeStep<T> &, const Card &, cudaStream_t);   \
+    template bool large_takes_beside(const LargeStep<T> &, int64_t, const Card &);       \
+    template cudaError_t large_beside(const LargeStep<T> &, int64_t, cudaStream_t);      \
     template cudaError_t large_triangle(const LargeTriangle<T> &, cudaStream_t);         \
     template cudaError_t large_diagonal(const LargeDiagonal<T> &, const Card &,          \
                                         cudaStream_t);                                   \
