@@ -220,7 +220,7 @@ Layout layout_of(const struct bl_job *job, const Card &card)
     if (job->routine == BL_POTRI)
         at.maps += aligned((3 * job->n + 128) * 128 * element[job->precision]);
     at.few = at.maps;
-    if (has_lu(job) && (puts_off(job, card) || has_parts(job, card)))
+    if (has_lu(job))
         at.few += aligned(
             large_maps_bytes(job->m, least(job->m, job->n), outer_block(job, card)));
     if (is_inverse(job) || is_turned(job) || has_forth(job, card))
@@ -423,30 +423,34 @@ void update_below(Matrix<T> &x, int64_t j, int64_t next, Range right)
 
 /* The block of columns from j to `next` has been factored: interchanges in the columns
  * `left` of it and `right` of it; of the latter also the rows of U and the update of all
- * rows below. A block that is too wide for one step takes several, after each of which
- * the rows of the following one are updated. */
+ * rows below. A block that is too wide for one step takes several, for each of which the
+ * rows are updated with those before. */
 template <class T>
 void apply_block(Matrix<T> &x, int64_t j, int64_t next, Range left, Range right)
 {
-    for (int64_t i = j, w; i < next; i += w) {
-        w = least(LARGE_BLOCK<T>, next - i);
-        LargeStep<T> step = step_of(x, i, w);
-        step.left = left.from;
-        step.left_end = left.to;
-        step.right = right.from;
-        step.right_end = right.to;
-        step.odd = &x.state->odd;
-        if (i > j)
-            step.l = nullptr;
-        step.chained = x.link();
-        if (w == next - j && large_takes_beside(step, x.m - j, x.card)) {
-            x.then(large_beside(step, x.m - j, x.stream));
-            return;
-        }
-        x.then(large_step(step, x.card, x.stream));
-        if (i > j && right.from < right.to)
-            solve_row(x, j, i, w, right);
+    if (next - j > LARGE_BLOCK<T>) {
+        const int64_t width = outer_block(x.job, x.card);
+        x.then(large_moves(
+            {x.m, next, width, x.ipiv, x.job->int_size, x.maps, int(j / width)}, x.a,
+            x.lda, left.from, left.to, right.from, right.to, x.stream));
+        x.follows = false;
+        for (int64_t i = j; i < next && right.from < right.to; i += LARGE_BLOCK<T>)
+            solve_row(x, j, i, least(LARGE_BLOCK<T>, next - i), right);
+        update_below(x, j, next, right);
+        return;
     }
+    LargeStep<T> step = step_of(x, j, next - j);
+    step.left = left.from;
+    step.left_end = left.to;
+    step.right = right.from;
+    step.right_end = right.to;
+    step.odd = &x.state->odd;
+    step.chained = x.link();
+    if (large_takes_beside(step, x.m - j, x.card)) {
+        x.then(large_beside(step, x.m - j, x.stream));
+        return;
+    }
+    x.then(large_step(step, x.card, x.stream));
     update_below(x, j, next, right);
 }
 

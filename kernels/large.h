@@ -98,6 +98,13 @@ size_t large_maps_bytes(int64_t m, int64_t order, int64_t width);
 template <class T>
 cudaError_t large_left(LargeMaps x, T *a, int64_t lda, cudaStream_t stream);
 
+/* The interchanges of the one block x.begin, at most up to x.order, in the columns of A
+ * from `left` to `left_end` and from `right` to `right_end`. */
+template <class T>
+cudaError_t large_moves(const LargeMaps &x, T *a, int64_t lda, int64_t left,
+                        int64_t left_end, int64_t right, int64_t right_end,
+                        cudaStream_t stream);
+
 /* B := P^T B, of m rows. A column must fit on chip. */
 template <class T>
 cudaError_t large_back(const LargeMaps &x, T *b, int64_t ldb, int64_t nrhs,

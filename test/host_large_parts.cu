@@ -75,6 +75,15 @@ void left(const LargeMaps &x, double *a, int64_t lda)
             std::swap(a[k + j * lda], a[pivot[k] - 1 + j * lda]);
 }
 
+void moves(const LargeMaps &x, double *a, int64_t lda, int64_t from, int64_t to)
+{
+    const int *pivot = (const int *)x.ipiv;
+    const int64_t first = x.begin * x.width, end = std::min(first + x.width, x.order);
+    for (int64_t j = from; j < to; j++)
+        for (int64_t k = first; k < end; k++)
+            std::swap(a[k + j * lda], a[pivot[k] - 1 + j * lda]);
+}
+
 void forth(const LargeMaps &x, double *b, int64_t ldb, int64_t columns)
 {
     const int *pivot = (const int *)x.ipiv;
@@ -158,6 +167,14 @@ cudaError_t large_forth(const LargeMaps &x, T *b, int64_t ldb, int64_t columns,
     return cudaSuccess;
 }
 template <class T>
+cudaError_t large_moves(const LargeMaps &x, T *a, int64_t lda, int64_t left,
+                        int64_t left_end, int64_t right, int64_t right_end, cudaStream_t)
+{
+    moves(x, (double *)a, lda, left, left_end);
+    moves(x, (double *)a, lda, right, right_end);
+    return cudaSuccess;
+}
+template <class T>
 bool large_blas_update(const LargeUpdate<T> &, void *, cudaStream_t)
 {
     return false;
@@ -207,6 +224,8 @@ NEVER(large_few, LargeFew<T>, bool)
     template cudaError_t large_few(LargeFew<T>, bool, cudaStream_t);                     \
     template cudaError_t large_forth(const LargeMaps &, T *, int64_t, int64_t,           \
                                      const int64_t *, cudaStream_t);                     \
+    template cudaError_t large_moves(const LargeMaps &, T *, int64_t, int64_t, int64_t,  \
+                                     int64_t, int64_t, cudaStream_t);                    \
     template cudaError_t large_back(const LargeMaps &, T *, int64_t, int64_t,            \
                                     cudaStream_t);                                       \
     template cudaError_t large_copy(int, int64_t, const T *, T *, int64_t,               \
@@ -234,7 +253,7 @@ int large_panel_width(enum bl_precision, int64_t, bool, const Card &)
 }
 bool large_panel_on_card(enum bl_precision, int64_t, const Card &)
 {
-    return false;
+    return true; /* which makes outer blocks of a long matrix two steps wide */
 }
 size_t large_panel_workspace(enum bl_precision, int64_t, const Card &)
 {
@@ -431,6 +450,7 @@ int main()
         test(true, BL_EXACT, 900, 520, 900, kind, {128, 256, 384, 520});
         test(true, BL_EXACT, 400, 1100, 401, kind, {128, 256, 640, 1100});
         test(true, BL_EXACT, 640, 640, 640, kind, {384, 640});
+        test(true, BL_FAST, 2500, 620, 2501, kind, {256, 620});
         if (kind == TIES)
             continue;
         test(false, BL_EXACT, 700, 700, 705, kind, {192, 448, 700});
