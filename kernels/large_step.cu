@@ -33,20 +33,32 @@ cudaError_t launch(const LargeStep<T> &s, cudaStream_t stream)
                         stream);
 }
 
-template <class T, int W>
-cudaError_t launch_fragments(const LargeStep<T> &s, const Card &card, cudaStream_t stream)
+/* With shared memory beyond what every kernel gets. */
+template <class P>
+cudaError_t launch_fragments(const void *kernel, int64_t blocks, size_t bytes,
+                             P parameter, bool chained, cudaStream_t stream)
 {
-    const void *kernel = (const void *)take_fragment_step<T, W>;
-    constexpr size_t BYTES = sizeof(FragmentStep<T, W>);
     cudaError_t error = cudaFuncSetAttribute(
-        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(BYTES));
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
     if (error != cudaSuccess)
         return error;
+    return launch_large(kernel, blocks, 32 * STEP_WARPS, bytes, parameter, chained,
+                        stream);
+}
+
+template <class T, int W>
+cudaError_t by_fragments(const LargeStep<T> &s, const Card &card, cudaStream_t stream)
+{
+    if (W > 32 && blocks_of(s, FRAGMENT_COLUMNS) <= card.processors)
+        return launch_fragments((const void *)share_fragment_step<T, W>,
+                                blocks_of(s, FRAGMENT_COLUMNS), sizeof(SharedStep<T, W>),
+                                s, s.chained, stream);
     int held = FRAGMENT_COLUMNS * STEP_WARPS;
     while (held > FRAGMENT_COLUMNS && blocks_of(s, held) < card.processors)
         held /= 2;
-    return launch_large(kernel, blocks_of(s, held), 32 * STEP_WARPS, BYTES,
-                        FragmentStepOf<T>{s, held}, s.chained, stream);
+    return launch_fragments((const void *)take_fragment_step<T, W>, blocks_of(s, held),
+                            sizeof(FragmentStep<T, W>), FragmentStepOf<T>{s, held},
+                            s.chained, stream);
 }
 
 /* A cluster of this size can be had on every card that has clusters. */
@@ -97,8 +109,8 @@ cudaError_t large_step(const LargeStep<T> &s, const Card &card, cudaStream_t str
         return cudaSuccess;
     if constexpr (HAS_FRAGMENTS<T>)
         if (s.fused && !s.unless && card.capability >= 90)
-            return s.w <= 32 ? launch_fragments<T, 32>(s, card, stream)
-                             : launch_fragments<T, LARGE_BLOCK<T>>(s, card, stream);
+            return s.w <= 32 ? by_fragments<T, 32>(s, card, stream)
+                             : by_fragments<T, LARGE_BLOCK<T>>(s, card, stream);
     return blocks_of(s, NarrowStep::COLUMNS) <= card.processors
                ? launch<T, NarrowStep>(s, stream)
                : launch<T, WideStep>(s, stream);

@@ -5,8 +5,9 @@
  * registers, turned, as fragments of 16 columns by 8 rows, from the gather to the end of
  * the solve. A fragment that is solved for is, as it lies in registers, the left factor
  * of what it does to the fragments below. A block owns up to 64 columns; its four warps
- * fetch L together, in the order in which the right factors need it. Nothing is assumed
- * of leading dimensions and addresses but that an element's parts are aligned.
+ * fetch L together, in the order in which the right factors need it. Where there are few
+ * columns a block owns 16, and every warp a quarter of their fragments. Nothing is
+ * assumed of leading dimensions and addresses but that an element's parts are aligned.
  */
 #ifndef BL_LARGE_STEP_FRAGMENTS_CUH
 #define BL_LARGE_STEP_FRAGMENTS_CUH
@@ -173,17 +174,20 @@ __device__ __forceinline__ void begin_step(const LargeStep<T> &s, bool solves,
     __syncthreads();
 }
 
-/* A warp's columns in memory, up to 16, and their rows up to w as fragments. */
-template <class T, int W>
+/* A warp's columns in memory, up to 16, and of their rows up to w the fragments begin,
+ * begin + WARPS, ...: WARPS of them have the columns together. */
+template <class T, int W, int WARPS = 1>
 struct HeldColumns {
+    static constexpr int OWN = W / 8 / WARPS;
     T *const first; /* of the lane */
     const int64_t ldb;
-    const int w, columns;
-    Fragment<T, 4> x[W / 8][1][1] = {};
+    const int w, columns, begin;
+    Fragment<T, 4> x[OWN][1][1] = {};
 
-    __device__ __forceinline__ HeldColumns(const LargeStep<T> &s, int64_t j, int count)
+    __device__ __forceinline__ HeldColumns(const LargeStep<T> &s, int64_t j, int count,
+                                           int fragment = 0)
         : first(s.b + (j + (count > 0 ? int(threadIdx.x) % 32 / 4 : 0)) * s.ldb),
-          ldb(s.ldb), w(s.w), columns(count)
+          ldb(s.ldb), w(s.w), columns(count), begin(fragment)
     {
     }
     /* act(x, q, i, column): element q of x is row i there. */
@@ -193,10 +197,10 @@ struct HeldColumns {
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
         auto all = [&](auto there) {
             BL_UNROLL
-            for (int f = 0; f < W / 8; f++)
+            for (int f = 0; f < OWN; f++)
                 BL_UNROLL
             for (int q = 0; q < 4; q++) {
-                const int i = 8 * f + t + q % 2 * 4, c = q / 2 * 8;
+                const int i = 8 * (begin + WARPS * f) + t + q % 2 * 4, c = q / 2 * 8;
                 if (there(i, g + c))
                     act(x[f][0][0], q, i, first + c * ldb);
             }
@@ -218,14 +222,45 @@ struct HeldColumns {
     }
 };
 
+/* Rows that move down in all of a block's columns, of which a warp has `first`, first +
+ * `others`, ..., AT_ONCE: a lane has rows of whole columns. */
+template <class T, int W, int AT_ONCE>
+struct DownColumns {
+    T *const b;
+    const int64_t ldb;
+    const int first, others, there;
+    T x[W / 32][AT_ONCE];
+
+    __device__ __forceinline__ void read(const Moves<W> &moves)
+    {
+        BL_UNROLL
+        for (int q = 0; q < W / 32; q++)
+            BL_UNROLL
+        for (int c = 0; c < AT_ONCE; c++)
+            x[q][c] = b[moves.former[int(threadIdx.x) % 32 + 32 * q] +
+                        min(first + c * others, there - 1) * ldb];
+    }
+    __device__ __forceinline__ void write(const Moves<W> &moves) const
+    {
+        BL_UNROLL
+        for (int q = 0; q < W / 32; q++) {
+            const int place = moves.place[int(threadIdx.x) % 32 + 32 * q];
+            if (place >= 0)
+                BL_UNROLL
+            for (int c = 0; c < AT_ONCE; c++)
+                if (first + c * others < there)
+                    b[place + (first + c * others) * ldb] = x[q][c];
+        }
+    }
+};
+
 /* The interchanges of the `there` columns from j on, which a block owns, and where it
  * `solves` the rows of U. */
 template <class T, int W>
 __device__ __forceinline__ void take_columns(const LargeStep<T> &s, int64_t j, int there,
                                              bool solves, FragmentStep<T, W> &step)
 {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32,
-              own = FRAGMENT_COLUMNS * warp;
+    const int warp = threadIdx.x / 32, own = FRAGMENT_COLUMNS * warp;
     const Moves<W> &moves = step.moves;
     begin_step(s, solves, step);
     HeldColumns<T, W> held(s, j + own, there - own);
@@ -237,36 +272,82 @@ __device__ __forceinline__ void take_columns(const LargeStep<T> &s, int64_t j, i
         invert_squares(step);
     __syncthreads();
 
-    /* What moves down, by the warps that own no columns, or by all: a lane has rows of
-     * whole columns. */
+    /* What moves down, by the warps that own no columns, or by all. */
     constexpr int AT_ONCE = 4;
-    T *const b = s.b + j * s.ldb;
     const int owners = (there + FRAGMENT_COLUMNS - 1) / FRAGMENT_COLUMNS,
               others = owners < STEP_WARPS ? STEP_WARPS - owners : STEP_WARPS,
               first = warp - (STEP_WARPS - others);
-    for (int c0 = first; s.ipiv && first >= 0 && c0 < there; c0 += AT_ONCE * others) {
-        T other[W / 32][AT_ONCE];
-        BL_UNROLL
-        for (int q = 0; q < W / 32; q++)
-            BL_UNROLL
-        for (int c = 0; c < AT_ONCE; c++)
-            other[q][c] =
-                b[moves.former[lane + 32 * q] + min(c0 + c * others, there - 1) * s.ldb];
-        BL_UNROLL
-        for (int q = 0; q < W / 32; q++) {
-            const int place = moves.place[lane + 32 * q];
-            if (place >= 0)
-                BL_UNROLL
-            for (int c = 0; c < AT_ONCE; c++)
-                if (c0 + c * others < there)
-                    b[place + (c0 + c * others) * s.ldb] = other[q][c];
-        }
+    for (int c = first; s.ipiv && first >= 0 && c < there; c += AT_ONCE * others) {
+        DownColumns<T, W, AT_ONCE> down = {s.b + j * s.ldb, s.ldb, c, others, there, {}};
+        down.read(moves);
+        down.write(moves);
     }
     if (solves && own < there)
         solve_fragments<T, W>(step, held.x);
     __syncthreads(); /* and what is to move down */
     if (own < there)
         held.store();
+}
+
+/* What is solved for goes from warp to warp. */
+template <class T, int W>
+struct SharedStep {
+    FragmentStep<T, W> step;
+    Fragment<T, 4> solved[2][32];
+};
+
+/* The same for up to 16 columns, which the block's warps own together, where it is the
+ * time that counts. */
+template <class T, int W>
+__device__ __forceinline__ void share_columns(const LargeStep<T> &s, int64_t j, int there,
+                                              bool solves, SharedStep<T, W> &shared)
+{
+    using Step = FragmentStep<T, W>;
+    constexpr int WARPS = STEP_WARPS, LAST = W / 8 - 1;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    Step &step = shared.step;
+    begin_step(s, solves, step);
+    HeldColumns<T, W, WARPS> held(s, j, there, warp);
+    held.gather(step.moves);
+    if (solves)
+        await_fetched<0>();
+    __syncthreads(); /* what is to move up has been read */
+    DownColumns<T, W, FRAGMENT_COLUMNS / WARPS> down = {s.b + j * s.ldb, s.ldb, warp,
+                                                        WARPS,           there, {}};
+    if (s.ipiv)
+        down.read(step.moves);
+    if (solves)
+        invert_squares(step);
+    __syncthreads(); /* and what is to move down, and the squares are inverted */
+    if (s.ipiv)
+        down.write(step.moves);
+    if (solves) {
+        auto solve = [&](int k) {
+            if (warp != k % WARPS)
+                return;
+            auto &x = held.x[k / WARPS];
+            const Fragment<T, 4> a[1] = {left_factor(x[0][0], 1)};
+            x[0][0] = {};
+            multiply_square<T>(x, a, step.l[Step::square(k, k)][lane]);
+            shared.solved[k % 2][lane] = x[0][0];
+        };
+        solve(0);
+        BL_UNROLL
+        for (int k = 0; k < LAST; k++) {
+            __syncthreads();
+            const Fragment<T, 4> a[1] = {left_factor(shared.solved[k % 2][lane], -1)};
+            const int next = (k + 1) / WARPS;
+            BL_UNROLL
+            for (int q = next; q < W / 8 / WARPS; q++) {
+                const int f = WARPS * q + warp;
+                if (f > k)
+                    multiply_square<T>(held.x[q], a, step.l[Step::square(f, k)][lane]);
+                if (q == next) /* the others wait for it */
+                    solve(k + 1);
+            }
+        }
+    }
+    held.store();
 }
 
 #endif
@@ -294,6 +375,26 @@ __global__ void __launch_bounds__(32 * STEP_WARPS, 2)
     take_columns(s, j, there, right && s.l, *(FragmentStep<T, W> *)shared);
 #else
     (void)job;
+#endif
+}
+
+template <class T, int W>
+__global__ void __launch_bounds__(32 * STEP_WARPS)
+    share_fragment_step(const LargeStep<T> s)
+{
+#if __CUDA_ARCH__ >= 900 || defined BL_HOST_CUDA
+    extern __shared__ __align__(16) char shared[];
+    constexpr int HELD = FRAGMENT_COLUMNS;
+    const int64_t left_blocks = (s.left_end - s.left + HELD - 1) / HELD;
+    const bool right = blockIdx.x >= left_blocks;
+    const int64_t j = right ? s.right + (blockIdx.x - left_blocks) * HELD
+                            : s.left + blockIdx.x * int64_t(HELD);
+    const int there = int(min((right ? s.right_end : s.left_end) - j, int64_t(HELD)));
+    let_next_begin();
+    await_previous();
+    share_columns(s, j, there, right && s.l, *(SharedStep<T, W> *)shared);
+#else
+    (void)s;
 #endif
 }
 

@@ -311,13 +311,17 @@ void test_fragment_step(int repeats)
         s.ipiv = below(4) ? s.ipiv : nullptr;
         s.l = below(4) ? s.l : nullptr;
         const int held = 16 << below(3);
+        const bool shared = held == FRAGMENT_COLUMNS && below(2);
         const int64_t blocks =
             (s.left_end + held - 1) / held + (s.right_end - s.right + held - 1) / held;
         c.work_out(c.w);
-        if (blocks > 0)
+        if (blocks > 0 && !shared)
             host_cuda::launch(blocks, 32 * STEP_WARPS, sizeof(FragmentStep<T, W>), [&] {
                 take_fragment_step<T, W>({s, held});
             });
+        else if (blocks > 0)
+            host_cuda::launch(blocks, 32 * STEP_WARPS, sizeof(SharedStep<T, W>),
+                              [&] { share_fragment_step<T, W>(s); });
         c.judge(report, text("%d a block: ", held));
     }
 }
