@@ -14,17 +14,18 @@
 namespace bl
 {
 
-/* What a block of threads owns: HELD columns a warp. */
-template <int HELD_, int WARPS>
+/* What a block of threads owns: HELD columns a warp, RUN rows of which are solved for at
+ * once. */
+template <int HELD_, int WARPS, int RUN_>
 struct StepShape {
-    static constexpr int HELD = HELD_, COLUMNS = HELD * WARPS, THREADS = 32 * WARPS;
+    static constexpr int HELD = HELD_, COLUMNS = HELD * WARPS, THREADS = 32 * WARPS,
+                         RUN = RUN_;
 };
 /* With few columns it is the time of one that counts. */
-using WideStep = StepShape<2, 8>;
-using NarrowStep = StepShape<1, 4>;
+using WideStep = StepShape<2, 8, 1>;
+using NarrowStep = StepShape<1, 4, 4>;
 constexpr int STEP_CHUNK = 8; /* columns of the triangle that come at once */
 constexpr int STEP_STAGES = 4;
-constexpr int STEP_RUN = 4; /* rows that are solved for at once */
 
 /* Which products with a zero of the solution are left out: none, those that netlib's
  * xGETRF leaves out, which solves 64 rows and then multiplies, or all, as xTRSM does. */
@@ -77,13 +78,13 @@ __device__ __forceinline__ void begin_solve(int w, Element element, Chunks<T, W>
 
 /* The rows 32 BLOCK .. 32 BLOCK + 31 are solved for and each is taken from all below.
  * This is a chain: a row's product waits for the row before. So that few of its links go
- * from lane to lane, all lanes solve for STEP_RUN rows, with the same operations as the
+ * from lane to lane, all lanes solve for RUN rows, with the same operations as the
  * lanes that own these. */
 template <int W, class S, Placing PLACING, Skip SKIP, int BLOCK, class T, class Element>
 __device__ __forceinline__ void solve_rows(int w, bool unit, Element element,
                                            Chunks<T, W> &chunks, Columns<T, W, S> &x)
 {
-    constexpr int BLOCKS = W / 32, HELD = S::HELD, RUN = STEP_RUN;
+    constexpr int BLOCKS = W / 32, HELD = S::HELD, RUN = S::RUN;
     const int lane = threadIdx.x % 32;
     auto used = [](T a) { return PLACING == TURNED ? conj(a) : a; };
     const int end = min(w, 32 * BLOCK + 32);
