@@ -61,8 +61,56 @@ cudaError_t by_fragments(const LargeStep<T> &s, const Card &card, cudaStream_t s
                             s.chained, stream);
 }
 
-/* A cluster of this size can be had on every card that has clusters. */
-constexpr int BESIDE_BLOCKS = 8;
+constexpr int BESIDE_BLOCKS = 8; /* of a cluster: so many there are on every whole card */
+
+cudaLaunchConfig_t beside_config(int64_t blocks, cudaLaunchAttribute (&attributes)[2])
+{
+    attributes[0] = {};
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim.x = BESIDE_BLOCKS;
+    attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
+    attributes[1] = chain_attribute();
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(unsigned(blocks));
+    config.blockDim = dim3(32 * STEP_WARPS);
+    config.attrs = attributes;
+    config.numAttrs = 1;
+    return config;
+}
+
+/* Whether this device has code for the matrix units: compiled for an older card, a kernel
+ * is empty. And whether it has room for a cluster, which part of a card may not. */
+struct Abilities {
+    bool fragments, clusters;
+};
+
+template <class T>
+Abilities ask_abilities()
+{
+    const void *kernel = (const void *)beside_panel<T>;
+    cudaFuncAttributes code;
+    cudaLaunchAttribute attributes[2];
+    const cudaLaunchConfig_t config = beside_config(BESIDE_BLOCKS, attributes);
+    int clusters = 0;
+    const bool fragments = cudaFuncGetAttributes(&code, kernel) == cudaSuccess &&
+                           code.ptxVersion >= 90,
+               room = fragments && cudaOccupancyMaxActiveClusters(&clusters, kernel,
+                                                                  &config) == cudaSuccess;
+    if (!room)
+        (void)cudaGetLastError();
+    return {fragments, clusters > 0};
+}
+
+template <class T>
+Abilities abilities(const LargeStep<T> &s, const Card &card)
+{
+    if constexpr (HAS_FRAGMENTS<T>)
+        if (s.fused && !s.unless && card.capability >= 90) {
+            static const Abilities known = ask_abilities<T>();
+            return known;
+        }
+    return {};
+}
 
 } // namespace
 
@@ -70,9 +118,9 @@ template <class T>
 bool large_takes_beside(const LargeStep<T> &s, int64_t m, const Card &card)
 {
     const int64_t columns = s.right_end - s.right;
-    return HAS_FRAGMENTS<T> && s.fused && s.l && s.ipiv && !s.unless &&
-           card.capability >= 90 && s.w > 0 && s.w <= BESIDE_WIDTH && columns > 0 &&
-           columns <= LARGE_BLOCK<T> && m - s.w <= BESIDE_BLOCKS * BESIDE_STRIPE;
+    return s.l && s.ipiv && s.w > 0 && s.w <= BESIDE_WIDTH && columns > 0 &&
+           columns <= LARGE_BLOCK<T> && m - s.w <= BESIDE_BLOCKS * BESIDE_STRIPE &&
+           abilities(s, card).clusters;
 }
 
 template <class T>
@@ -80,20 +128,13 @@ cudaError_t large_beside(const LargeStep<T> &s, int64_t m, cudaStream_t stream)
 {
     if constexpr (HAS_FRAGMENTS<T>) {
         constexpr int HELD = FRAGMENT_COLUMNS * STEP_WARPS, SIZE = BESIDE_BLOCKS;
-        BesidePanel<T> p = {s, m, int(quotient(m - s.w, 8 * SIZE) * 8), 0};
-        p.left_first = int(quotient(s.right_end - s.right, FRAGMENT_COLUMNS)) * SIZE;
-        const int64_t left = quotient(quotient(s.left_end - s.left, HELD), SIZE) * SIZE;
-        cudaLaunchAttribute attributes[2] = {};
-        attributes[0].id = cudaLaunchAttributeClusterDimension;
-        attributes[0].val.clusterDim.x = SIZE;
-        attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
-        attributes[1] = chain_attribute();
-        cudaLaunchConfig_t config = {};
-        config.gridDim = dim3(unsigned(p.left_first + left));
-        config.blockDim = dim3(32 * STEP_WARPS);
+        const int64_t right = quotient(s.right_end - s.right, FRAGMENT_COLUMNS) * SIZE,
+                      left = quotient(quotient(s.left_end - s.left, HELD), SIZE) * SIZE;
+        BesidePanel<T> p = {s, m, int(quotient(m - s.w, 8 * SIZE) * 8), int(right)};
+        cudaLaunchAttribute attributes[2];
+        cudaLaunchConfig_t config = beside_config(right + left, attributes);
+        config.numAttrs += s.chained;
         config.stream = stream;
-        config.attrs = attributes;
-        config.numAttrs = s.chained ? 2 : 1;
         void *parameters[] = {&p};
         return cudaLaunchKernelExC(&config, (const void *)beside_panel<T>, parameters);
     }
@@ -108,7 +149,7 @@ cudaError_t large_step(const LargeStep<T> &s, const Card &card, cudaStream_t str
     if (s.w == 0 || blocks_of(s, 1) == 0)
         return cudaSuccess;
     if constexpr (HAS_FRAGMENTS<T>)
-        if (s.fused && !s.unless && card.capability >= 90)
+        if (abilities(s, card).fragments)
             return s.w <= 32 ? by_fragments<T, 32>(s, card, stream)
                              : by_fragments<T, LARGE_BLOCK<T>>(s, card, stream);
     return blocks_of(s, NarrowStep::COLUMNS) <= card.processors
