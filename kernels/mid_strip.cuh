@@ -60,8 +60,8 @@ template <class T>
 constexpr int STRIP_SLICES = sizeof(T) == 16 ? 2 : 3;
 
 template <class T, Products P>
-constexpr size_t STRIP_BYTES =
-    (NB * STRIP_STRIDE<T, P> + STRIP_SLICES<T> * DEPTH * SLICE_STRIDE<T, P>)*sizeof(T);
+constexpr size_t STRIP_BYTES = (NB * STRIP_STRIDE<T, P> +
+                                STRIP_SLICES<T> * DEPTH * SLICE_STRIDE<T, P>)*sizeof(T);
 
 /* Blocks a multiprocessor, and whether a tile is fetched while the one before it is being
  * multiplied: the fastest on an H100. */
@@ -110,8 +110,8 @@ struct LeftSlices {
     const int64_t lda;
     int rows, width, column = 0, ahead = 0, at_hand = 0;
 
-    __device__ __forceinline__ LeftSlices(T (*ring)[STRIDE], const T *L, int64_t ld, int m,
-                                          int columns)
+    __device__ __forceinline__ LeftSlices(T (*ring)[STRIDE], const T *L, int64_t ld,
+                                          int m, int columns)
         : l(ring), from(L + threadIdx.x % NB + threadIdx.x / NB * ld), lda(ld),
           rows(m - int(threadIdx.x % NB)), width(columns - int(threadIdx.x / NB))
     {
@@ -122,8 +122,7 @@ struct LeftSlices {
     /* Of the next one. */
     __device__ __forceinline__ void begin()
     {
-        T *const to =
-            &l[ahead * DEPTH + int(threadIdx.x) / NB][int(threadIdx.x) % NB];
+        T *const to = &l[ahead * DEPTH + int(threadIdx.x) / NB][int(threadIdx.x) % NB];
         BL_UNROLL
         for (int e = 0; e < DEPTH * NB / STRIP_THREADS; e++) {
             constexpr int APART = STRIP_THREADS / NB;
@@ -191,10 +190,9 @@ struct Corner {
 /* Tiles of 64 rows below the corner, 4 x 4 of which a thread holds, rows 16 apart. A has
  * `rows` rows, as L, and `columns` columns; row i is still in row from_row[i]. */
 template <class T, Products P, int STRIDE>
-__device__ __forceinline__ void subtract_by_threads(T *A, int64_t lda, int rows,
-                                                    int columns, const T (*u)[STRIDE],
-                                                    const short *from_row,
-                                                    LeftSlices<T, P> &slices)
+__device__ __forceinline__ void
+subtract_by_threads(T *A, int64_t lda, int rows, int columns, const T (*u)[STRIDE],
+                    const short *from_row, LeftSlices<T, P> &slices)
 {
     const int thread = threadIdx.x, r0 = thread % 16, c0 = thread / 16 * 4;
     T a[4][4], next[4][4];
@@ -277,8 +275,8 @@ subtract_by_fragments(T *A, int64_t lda, int rows, int columns, const T (*u)[STR
         });
 #    pragma unroll 1
         for (int from = 0; from < NB; from += DEPTH) {
-            const T *const left_of = &slices.next()[t][row],
-                           *const right_of = &u[from + t][column + g];
+            const T *const left_of = &slices.next()[t][row], *const right_of =
+                                                                 &u[from + t][column + g];
             BL_UNROLL
             for (int k = 0; k < DEPTH; k += 8) {
                 Fragment<T, 4> left[1];
@@ -333,8 +331,9 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T, P>)
     BL_UNROLL
     for (int i = 0; i < corner.EACH; i++) {
         const int row = corner.row_of(i);
-        corner.x[i] =
-            row < width ? A[moves.from[row] + min(corner.column, columns - 1) * lda] : T{};
+        corner.x[i] = row < width
+                          ? A[moves.from[row] + min(corner.column, columns - 1) * lda]
+                          : T{};
     }
     LeftSlices<T, P> slices((T(*)[SLICE_STRIDE<T, P>])(u + NB), w.a + first + first * lda,
                             lda, rows, width);
@@ -350,7 +349,8 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T, P>)
     corner.template solve<3 * DEPTH>(slices.next());
 
     if constexpr (P != EVERY && Traits<T>::complex) {
-        /* -1 times an infinity is no infinity: U is one thing, what is multiplied another. */
+        /* -1 times an infinity is no infinity: U is one thing, what is multiplied
+         * another. */
         BL_UNROLL
         for (int i = 0; i < corner.EACH; i++)
             if (!is_finite(corner.x[i]))
@@ -371,8 +371,7 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T, P>)
                 if (row < width && corner.column < columns)
                     A[row + corner.column * lda] = corner.x[i];
                 if (!is_finite(corner.x[i]))
-                    corner.x[i] =
-                        mul(from_real<T>(Real<T>(INFINITY)), from_real<T>(0));
+                    corner.x[i] = mul(from_real<T>(Real<T>(INFINITY)), from_real<T>(0));
             }
             __syncthreads();
         }
@@ -394,13 +393,13 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T, P>)
 }
 
 /* A block: the L of one panel, below its corner: the interchanges of the later panels.
- * Shared memory: which row a position gets. */
+ * Shared memory: the pivots, which row a position gets. */
 template <class T>
 __global__ void __launch_bounds__(STRIP_THREADS)
     lu_arrange(const MidArguments g, int panels)
 {
     constexpr int R = 4, C = 4; /* rows and columns that a thread holds */
-    __shared__ short row_at[R * STRIP_THREADS];
+    __shared__ short row_at[R * STRIP_THREADS], pivot[R * STRIP_THREADS];
     const Matrix<T> w(g, blockIdx.x / panels);
     const int thread = threadIdx.x, column = int(blockIdx.x % panels) * NB,
               top = column + NB;
@@ -410,12 +409,14 @@ __global__ void __launch_bounds__(STRIP_THREADS)
     const int rows = w.m - top;
     for (int i = thread; i < rows; i += STRIP_THREADS)
         row_at[i] = short(i);
+    for (int k = thread; k < w.order - top; k += STRIP_THREADS)
+        pivot[k] = short(pivots.get(top + k) - top);
     __syncthreads();
     if (thread == 0)
-        for (int k = top; k < w.order; k++) {
-            int p = int(pivots.get(k)) - top;
-            short x = row_at[k - top];
-            row_at[k - top] = row_at[p];
+        for (int k = 0; k < w.order - top; k++) {
+            const int p = pivot[k];
+            const short x = row_at[k];
+            row_at[k] = row_at[p];
             row_at[p] = x;
         }
     __syncthreads();
