@@ -128,6 +128,31 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
             row = row < m ? row : m - 1;
             a[i][c] = A[row + (done + (c < columns ? c : 0)) * lda];
         }
+        constexpr int EACH = C / (R * sizeof(T) > 16 ? 4 : 2); /* what registers allow */
+        T at_hand[R][EACH], ahead[R][EACH];
+        auto read_left = [&](T(&l)[R][EACH], int from) {
+            BL_UNROLL
+            for (int k = 0; k < EACH; k++)
+                BL_UNROLL
+            for (int i = 0; i < R; i++) {
+                const int row = thread + i * PANEL_THREADS;
+                l[i][k] = A[(row < m ? row : m - 1) + (from + k) * lda];
+            }
+        };
+        auto take_out = [&](const T(&l)[R][EACH], int from) {
+            BL_UNROLL
+            for (int k = 0; k < EACH; k++) {
+                T u[C];
+                read_row(u, s.u + (from + k) * C);
+                BL_UNROLL
+                for (int i = 0; i < R; i++)
+                    BL_UNROLL
+                for (int c = 0; c < C; c++)
+                    a[i][c] = sub(a[i][c], mul(l[i][k], u[c]));
+            }
+        };
+        if (done > 0)
+            read_left(at_hand, 0);
         for (int e = thread; e < done * C; e += PANEL_THREADS) {
             int k = e / C, c = e % C;
             s.u[e] = A[s.pivot[k] + (done + (c < columns ? c : 0)) * lda];
@@ -151,25 +176,12 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
                 s.u[(lane + 32) * C + c] = high;
         }
         __syncthreads();
-        for (int from = 0; from < done; from += C) {
-            T l[R][C];
-            BL_UNROLL
-            for (int k = 0; k < C; k++)
-                BL_UNROLL
-            for (int i = 0; i < R; i++) {
-                int row = thread + i * PANEL_THREADS;
-                l[i][k] = A[(row < m ? row : m - 1) + (from + k) * lda];
-            }
-            BL_UNROLL
-            for (int k = 0; k < C; k++) {
-                T u[C];
-                read_row(u, s.u + (from + k) * C);
-                BL_UNROLL
-                for (int i = 0; i < R; i++)
-                    BL_UNROLL
-                for (int c = 0; c < C; c++)
-                    a[i][c] = sub(a[i][c], mul(l[i][k], u[c]));
-            }
+        /* Some columns of L are on their way while others are multiplied. */
+        for (int from = 0; from < done; from += 2 * EACH) {
+            read_left(ahead, from + EACH);
+            take_out(at_hand, from);
+            read_left(at_hand, min(from + 2 * EACH, done - EACH));
+            take_out(ahead, from + EACH);
         }
         /* The rows of the steps before have their final values. */
         for (int e = thread; e < done * columns; e += PANEL_THREADS) {

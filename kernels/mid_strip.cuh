@@ -60,15 +60,12 @@ template <class T>
 constexpr int STRIP_SLICES = sizeof(T) == 16 ? 2 : 3;
 
 template <class T, Products P>
-constexpr size_t STRIP_BYTES =
-    (NB * STRIP_STRIDE<T, P> + STRIP_SLICES<T> * DEPTH * SLICE_STRIDE<T, P>)*sizeof(T);
+constexpr size_t STRIP_BYTES = (NB * STRIP_STRIDE<T, P> +
+                                STRIP_SLICES<T> * DEPTH * SLICE_STRIDE<T, P>)*sizeof(T) +
+                               MID_ROWS * sizeof(short);
 
-/* Blocks a multiprocessor, and whether a tile is fetched while the one before it is being
- * multiplied: the fastest on an H100. */
-template <class T, Products P>
-constexpr int STRIP_BLOCKS = Traits<T>::complex ? 2 : 3;
-template <class T, Products P>
-constexpr bool STRIP_AHEAD = sizeof(Real<T>) == 4;
+template <class T> /* a multiprocessor; the fastest on an H100 */
+constexpr int STRIP_BLOCKS = sizeof(T) == 4 ? 3 : 2;
 
 template <Products P, class T>
 __device__ __forceinline__ T less_product(T a, T x, T y)
@@ -110,8 +107,8 @@ struct LeftSlices {
     const int64_t lda;
     int rows, width, column = 0, ahead = 0, at_hand = 0;
 
-    __device__ __forceinline__ LeftSlices(T (*ring)[STRIDE], const T *L, int64_t ld, int m,
-                                          int columns)
+    __device__ __forceinline__ LeftSlices(T (*ring)[STRIDE], const T *L, int64_t ld,
+                                          int m, int columns)
         : l(ring), from(L + threadIdx.x % NB + threadIdx.x / NB * ld), lda(ld),
           rows(m - int(threadIdx.x % NB)), width(columns - int(threadIdx.x / NB))
     {
@@ -122,8 +119,7 @@ struct LeftSlices {
     /* Of the next one. */
     __device__ __forceinline__ void begin()
     {
-        T *const to =
-            &l[ahead * DEPTH + int(threadIdx.x) / NB][int(threadIdx.x) % NB];
+        T *const to = &l[ahead * DEPTH + int(threadIdx.x) / NB][int(threadIdx.x) % NB];
         BL_UNROLL
         for (int e = 0; e < DEPTH * NB / STRIP_THREADS; e++) {
             constexpr int APART = STRIP_THREADS / NB;
@@ -153,7 +149,8 @@ struct LeftSlices {
 };
 
 /* U of a strip, by the panel's corner. A warp has eight columns, four lanes one of them:
- * lane q of these rows q RUN + i, in turns of 4 RUN rows; 4 of 16 rows. */
+ * lane q of these rows q RUN + i, in turns of 4 RUN rows. The rows at hand always stand
+ * first in the registers, so that the steps are short loops. */
 template <class T, Products P>
 struct Corner {
     static constexpr int RUN = 16 / sizeof(T), TURN = 4 * RUN, EACH = NB / 4;
@@ -164,26 +161,37 @@ struct Corner {
     {
         return i / RUN * TURN + q * RUN + i % RUN;
     }
-    /* Steps FROM to FROM + 15, whose columns are in `l`. */
-    template <int FROM, int STRIDE>
-    __device__ __forceinline__ void solve(const T (*l)[STRIDE])
+    /* Steps FROM to FROM + 15, whose columns are in `l`; U to `u`. Behind the last row,
+     * whatever there is makes no difference. */
+    template <int FROM, int L_STRIDE, int STRIDE>
+    __device__ __forceinline__ void solve(const T (*l)[L_STRIDE], T (*u)[STRIDE])
     {
-        BL_UNROLL
-        for (int s = 0; s < DEPTH; s++) {
-            const int k = FROM + s, own = k / TURN * RUN + k % RUN, turn = k % TURN;
-            const T y = from_lane(x[own], turn / RUN * 8 + int(threadIdx.x) % 8);
-            const bool yes = P == EVERY || !is_zero(y);
+        constexpr int LEFT = EACH - FROM / 4;
+#pragma unroll 1
+        for (int k = 0; k < DEPTH; k += TURN) {
+            const T *const left_of = &l[k][FROM + k + q * RUN];
             BL_UNROLL
-            for (int i = k / TURN * RUN; i < EACH; i += RUN) {
-                T left[RUN];
-                load_run(&l[s][row_of(i)], left);
+            for (int s = 0; s < TURN; s++) {
+                const T y = from_lane(x[s % RUN], s / RUN * 8 + int(threadIdx.x) % 8);
+                const bool yes = P == EVERY || !is_zero(y);
                 BL_UNROLL
-                for (int j = 0; j < RUN; j++)
-                    if (i >= (k / TURN + 1) * RUN)
-                        take_out<P>(yes, x[i + j], left[j], y);
-                    else if (q * RUN + j > turn)
-                        take_out<P>(yes, x[i + j], left[j], y);
+                for (int i = 0; i < LEFT; i += RUN) {
+                    T left[RUN];
+                    load_run(left_of + s * L_STRIDE + i * 4, left);
+                    BL_UNROLL
+                    for (int j = 0; j < RUN; j++)
+                        if (i > 0)
+                            take_out<P>(yes, x[i + j], left[j], y);
+                        else if (q * RUN + j > s)
+                            take_out<P>(yes, x[j], left[j], y);
+                }
             }
+            BL_UNROLL
+            for (int j = 0; j < RUN; j++)
+                u[FROM + k + q * RUN + j][column] = x[j];
+            BL_UNROLL
+            for (int i = RUN; i < LEFT; i++)
+                x[i - RUN] = x[i];
         }
     }
 };
@@ -191,13 +199,12 @@ struct Corner {
 /* Tiles of 64 rows below the corner, 4 x 4 of which a thread holds, rows 16 apart. A has
  * `rows` rows, as L, and `columns` columns; row i is still in row from_row[i]. */
 template <class T, Products P, int STRIDE>
-__device__ __forceinline__ void subtract_by_threads(T *A, int64_t lda, int rows,
-                                                    int columns, const T (*u)[STRIDE],
-                                                    const short *from_row,
-                                                    LeftSlices<T, P> &slices)
+__device__ __forceinline__ void
+subtract_by_threads(T *A, int64_t lda, int rows, int columns, const T (*u)[STRIDE],
+                    const short *from_row, LeftSlices<T, P> &slices)
 {
     const int thread = threadIdx.x, r0 = thread % 16, c0 = thread / 16 * 4;
-    T a[4][4], next[4][4];
+    T a[4][4];
     auto read_tile = [&](int top, T(&x)[4][4]) {
         const int64_t ld = opaque(lda); /* addresses are not worth registers */
         BL_UNROLL
@@ -208,16 +215,9 @@ __device__ __forceinline__ void subtract_by_threads(T *A, int64_t lda, int rows,
                 x[i][j] = A[from + min(c0 + j, columns - 1) * ld];
         }
     };
-    if (STRIP_AHEAD<T, P> && NB < rows)
-        read_tile(NB, next);
 #pragma unroll 1
     for (int top = NB; top < rows; top += NB) {
-        if (STRIP_AHEAD<T, P>) {
-            memcpy(a, next, sizeof a);
-            read_tile(top + NB, next);
-        } else {
-            read_tile(top, a);
-        }
+        read_tile(top, a);
 #pragma unroll 1
         for (int from = 0; from < NB; from += DEPTH) {
             const T(*const l)[SLICE_STRIDE<T, P>] = slices.next();
@@ -277,8 +277,8 @@ subtract_by_fragments(T *A, int64_t lda, int rows, int columns, const T (*u)[STR
         });
 #    pragma unroll 1
         for (int from = 0; from < NB; from += DEPTH) {
-            const T *const left_of = &slices.next()[t][row],
-                           *const right_of = &u[from + t][column + g];
+            const T *const left_of = &slices.next()[t][row], *const right_of =
+                                                                 &u[from + t][column + g];
             BL_UNROLL
             for (int k = 0; k < DEPTH; k += 8) {
                 Fragment<T, 4> left[1];
@@ -309,13 +309,14 @@ subtract_by_fragments(T *A, int64_t lda, int rows, int columns, const T (*u)[STR
  * first 64. U takes their place at the end. Shared memory: U, slices of L, where the rows
  * are. */
 template <class T, Products P>
-__global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T, P>)
+__global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T>)
     lu_strip(const MidArguments g, int first, int strips, const Moves *all_moves)
 {
     extern __shared__ __align__(16) char memory[];
     constexpr int STRIDE = STRIP_STRIDE<T, P>;
     T(*const u)[STRIDE] = (T(*)[STRIDE])memory; /* u[k][column] */
-    __shared__ short from_row[MID_ROWS];
+    auto *const ring = (T(*)[SLICE_STRIDE<T, P>])(u + NB);
+    short *const from_row = (short *)(ring + STRIP_SLICES<T> * DEPTH);
     __shared__ bool in_place; /* the moves have been carried out, U is there */
     const int64_t number = blockIdx.x / strips;
     const Matrix<T> w(g, number);
@@ -333,28 +334,32 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T, P>)
     BL_UNROLL
     for (int i = 0; i < corner.EACH; i++) {
         const int row = corner.row_of(i);
-        corner.x[i] =
-            row < width ? A[moves.from[row] + min(corner.column, columns - 1) * lda] : T{};
+        corner.x[i] = row < width
+                          ? A[moves.from[row] + min(corner.column, columns - 1) * lda]
+                          : T{};
     }
-    LeftSlices<T, P> slices((T(*)[SLICE_STRIDE<T, P>])(u + NB), w.a + first + first * lda,
-                            lda, rows, width);
+    LeftSlices<T, P> slices(ring, w.a + first + first * lda, lda, rows, width);
     for (int i = thread; i < rows; i += STRIP_THREADS)
         from_row[i] = short(i);
     in_place = false;
     __syncthreads();
     for (int i = width + thread; i < moves.count; i += STRIP_THREADS)
         from_row[moves.to[i]] = moves.from[i];
-    corner.template solve<0>(slices.next());
-    corner.template solve<DEPTH>(slices.next());
-    corner.template solve<2 * DEPTH>(slices.next());
-    corner.template solve<3 * DEPTH>(slices.next());
+    corner.template solve<0>(slices.next(), u);
+    corner.template solve<DEPTH>(slices.next(), u);
+    corner.template solve<2 * DEPTH>(slices.next(), u);
+    corner.template solve<3 * DEPTH>(slices.next(), u);
 
     if constexpr (P != EVERY && Traits<T>::complex) {
-        /* -1 times an infinity is no infinity: U is one thing, what is multiplied another. */
-        BL_UNROLL
-        for (int i = 0; i < corner.EACH; i++)
-            if (!is_finite(corner.x[i]))
+        /* -1 times an infinity is none: U is one thing, what is multiplied another. */
+        auto each = [&](auto act) {
+            for (int i = 0; i < corner.EACH; i++)
+                act(corner.row_of(i), u[corner.row_of(i)][corner.column]);
+        };
+        each([&](int, const T &x) {
+            if (!is_finite(x))
                 in_place = true;
+        });
         __syncthreads();
         if (in_place) {
             for (int e = thread; e < NB * NB; e += STRIP_THREADS) {
@@ -365,21 +370,15 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T, P>)
             __syncthreads();
             for (int i = thread; i < rows; i += STRIP_THREADS)
                 from_row[i] = short(i);
-            BL_UNROLL
-            for (int i = 0; i < corner.EACH; i++) {
-                const int row = corner.row_of(i);
+            each([&](int row, T &x) {
                 if (row < width && corner.column < columns)
-                    A[row + corner.column * lda] = corner.x[i];
-                if (!is_finite(corner.x[i]))
-                    corner.x[i] =
-                        mul(from_real<T>(Real<T>(INFINITY)), from_real<T>(0));
-            }
+                    A[row + corner.column * lda] = x;
+                if (!is_finite(x))
+                    x = mul(from_real<T>(Real<T>(INFINITY)), from_real<T>(0));
+            });
             __syncthreads();
         }
     }
-    BL_UNROLL
-    for (int i = 0; i < corner.EACH; i++)
-        u[corner.row_of(i)][corner.column] = corner.x[i];
 
     if constexpr (P == FRAGMENTS)
         subtract_by_fragments<T, P, STRIDE>(A, lda, rows, columns, u, from_row, slices);
@@ -394,13 +393,13 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T, P>)
 }
 
 /* A block: the L of one panel, below its corner: the interchanges of the later panels.
- * Shared memory: which row a position gets. */
+ * Shared memory: the pivots, which row a position gets. */
 template <class T>
 __global__ void __launch_bounds__(STRIP_THREADS)
     lu_arrange(const MidArguments g, int panels)
 {
     constexpr int R = 4, C = 4; /* rows and columns that a thread holds */
-    __shared__ short row_at[R * STRIP_THREADS];
+    __shared__ short row_at[R * STRIP_THREADS], pivot[R * STRIP_THREADS];
     const Matrix<T> w(g, blockIdx.x / panels);
     const int thread = threadIdx.x, column = int(blockIdx.x % panels) * NB,
               top = column + NB;
@@ -410,12 +409,14 @@ __global__ void __launch_bounds__(STRIP_THREADS)
     const int rows = w.m - top;
     for (int i = thread; i < rows; i += STRIP_THREADS)
         row_at[i] = short(i);
+    for (int k = thread; k < w.order - top; k += STRIP_THREADS)
+        pivot[k] = short(pivots.get(top + k) - top);
     __syncthreads();
     if (thread == 0)
-        for (int k = top; k < w.order; k++) {
-            int p = int(pivots.get(k)) - top;
-            short x = row_at[k - top];
-            row_at[k - top] = row_at[p];
+        for (int k = 0; k < w.order - top; k++) {
+            const int p = pivot[k];
+            const short x = row_at[k];
+            row_at[k] = row_at[p];
             row_at[p] = x;
         }
     __syncthreads();
