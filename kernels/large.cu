@@ -444,7 +444,7 @@ void apply_block(Matrix<T> &x, int64_t j, int64_t next, Range left, Range right)
     step.odd = &x.state->odd;
     step.chained = x.link();
     if (large_takes_beside(step, x.m - j, x.card)) {
-        x.then(large_beside(step, x.m - j, x.stream));
+        x.then(large_beside(step, x.m - j, x.card, x.stream));
         return;
     }
     x.then(large_step(step, x.card, x.stream));

@@ -80,7 +80,8 @@ cudaError_t large_step(const LargeStep<T> &s, const Card &card, cudaStream_t str
 template <class T>
 bool large_takes_beside(const LargeStep<T> &s, int64_t m, const Card &card);
 template <class T>
-cudaError_t large_beside(const LargeStep<T> &s, int64_t m, cudaStream_t stream);
+cudaError_t large_beside(const LargeStep<T> &s, int64_t m, const Card &card,
+                         cudaStream_t stream);
 
 /* The interchanges of m rows with `order` pivots, in blocks of `width` <= 512. */
 struct LargeMaps {

@@ -53,12 +53,12 @@ struct RowsBelow {
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4,
                   row = FragmentStep<T, BESIDE_WIDTH>::row_of(g);
         const T *const from = s.l + i0 + row + t * s.ldl;
-        const bool whole =
-            rows >= 8 && columns >= FRAGMENT_COLUMNS && s.w == BESIDE_WIDTH;
+        const bool whole = rows >= 8 && columns >= FRAGMENT_COLUMNS && s.w % 8 == 0;
         auto all = [&](auto there) {
             BL_UNROLL
             for (int k = 0; k < SQUARES; k++)
-                BL_UNROLL
+                if (8 * k < s.w)
+                    BL_UNROLL
             for (int h = 0; h < 2; h++) {
                 const int j = 8 * k + 4 * h;
                 l[k].x[h] =
@@ -155,7 +155,8 @@ __device__ __forceinline__ void take_beside(const BesidePanel<T> &p, int64_t j,
         }
         BL_UNROLL
         for (int k = 0; k < W / 8; k++)
-            multiply_square<T>(x.c, u[k], x.l[k]);
+            if (8 * k < s.w)
+                multiply_square<T>(x.c, u[k], x.l[k]);
         x.store(s, held.first, begin + i, rows - i, columns);
         load(x, first_of(n + b + AT_ONCE));
     }

@@ -21,8 +21,10 @@ struct StepShape {
     static constexpr int HELD = HELD_, COLUMNS = HELD * WARPS, THREADS = 32 * WARPS,
                          RUN = RUN_;
 };
-/* With few columns it is the time of one that counts. */
+/* For what only solves; for what fetches the columns' rows from afar, too; and where
+ * there are few columns and it is the time of one that counts. */
 using WideStep = StepShape<2, 8, 1>;
+using MiddleStep = StepShape<1, 8, 1>;
 using NarrowStep = StepShape<1, 4, 4>;
 constexpr int STEP_CHUNK = 8; /* columns of the triangle that come at once */
 constexpr int STEP_STAGES = 4;

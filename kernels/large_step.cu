@@ -61,13 +61,19 @@ cudaError_t by_fragments(const LargeStep<T> &s, const Card &card, cudaStream_t s
                             s.chained, stream);
 }
 
-constexpr int BESIDE_BLOCKS = 8; /* of a cluster: so many there are on every whole card */
+/* Blocks of a cluster. The fewer there are, the sooner they begin; the more, the more
+ * rows they are ahead with of a step and an update by all of the card. */
+constexpr int BESIDE_FEW = 8, BESIDE_MANY = 16;
+template <class T>
+constexpr int64_t BESIDE_ROWS[2] = {Traits<T>::complex ? 1024 : 1536,
+                                    Traits<T>::complex ? 2048 : 5120};
 
-cudaLaunchConfig_t beside_config(int64_t blocks, cudaLaunchAttribute (&attributes)[2])
+cudaLaunchConfig_t beside_config(int64_t blocks, int size,
+                                 cudaLaunchAttribute (&attributes)[2])
 {
     attributes[0] = {};
     attributes[0].id = cudaLaunchAttributeClusterDimension;
-    attributes[0].val.clusterDim.x = BESIDE_BLOCKS;
+    attributes[0].val.clusterDim.x = unsigned(size);
     attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
     attributes[1] = chain_attribute();
     cudaLaunchConfig_t config = {};
@@ -79,26 +85,35 @@ cudaLaunchConfig_t beside_config(int64_t blocks, cudaLaunchAttribute (&attribute
 }
 
 /* Whether this device has code for the matrix units: compiled for an older card, a kernel
- * is empty. And whether it has room for a cluster, which part of a card may not. */
+ * is empty. And whether it has room for clusters, which part of a card may not. */
 struct Abilities {
-    bool fragments, clusters;
+    bool fragments, few, many;
 };
+
+bool has_room(const void *kernel, int size)
+{
+    cudaLaunchAttribute attributes[2];
+    const cudaLaunchConfig_t config = beside_config(size, size, attributes);
+    int clusters = 0;
+    const bool known =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) ==
+            cudaSuccess &&
+        cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess;
+    if (!known)
+        (void)cudaGetLastError();
+    return known && clusters > 0;
+}
 
 template <class T>
 Abilities ask_abilities()
 {
     const void *kernel = (const void *)beside_panel<T>;
     cudaFuncAttributes code;
-    cudaLaunchAttribute attributes[2];
-    const cudaLaunchConfig_t config = beside_config(BESIDE_BLOCKS, attributes);
-    int clusters = 0;
-    const bool fragments = cudaFuncGetAttributes(&code, kernel) == cudaSuccess &&
-                           code.ptxVersion >= 90,
-               room = fragments && cudaOccupancyMaxActiveClusters(&clusters, kernel,
-                                                                  &config) == cudaSuccess;
-    if (!room)
+    if (cudaFuncGetAttributes(&code, kernel) != cudaSuccess || code.ptxVersion < 90) {
         (void)cudaGetLastError();
-    return {fragments, clusters > 0};
+        return {};
+    }
+    return {true, has_room(kernel, BESIDE_FEW), has_room(kernel, BESIDE_MANY)};
 }
 
 template <class T>
@@ -112,6 +127,16 @@ Abilities abilities(const LargeStep<T> &s, const Card &card)
     return {};
 }
 
+/* Of the clusters for a panel, or 0. */
+template <class T>
+int beside_size(const LargeStep<T> &s, int64_t m, const Card &card)
+{
+    const Abilities can = abilities(s, card);
+    return can.few && m <= BESIDE_ROWS<T>[0]    ? BESIDE_FEW
+           : can.many && m <= BESIDE_ROWS<T>[1] ? BESIDE_MANY
+                                                : 0;
+}
+
 } // namespace
 
 template <class T>
@@ -119,26 +144,30 @@ bool large_takes_beside(const LargeStep<T> &s, int64_t m, const Card &card)
 {
     const int64_t columns = s.right_end - s.right;
     return s.l && s.ipiv && s.w > 0 && s.w <= BESIDE_WIDTH && columns > 0 &&
-           columns <= LARGE_BLOCK<T> && m - s.w <= BESIDE_BLOCKS * BESIDE_STRIPE &&
-           abilities(s, card).clusters;
+           columns <= LARGE_BLOCK<T> && beside_size(s, m, card) > 0;
 }
 
 template <class T>
-cudaError_t large_beside(const LargeStep<T> &s, int64_t m, cudaStream_t stream)
+cudaError_t large_beside(const LargeStep<T> &s, int64_t m, const Card &card,
+                         cudaStream_t stream)
 {
     if constexpr (HAS_FRAGMENTS<T>) {
-        constexpr int HELD = FRAGMENT_COLUMNS * STEP_WARPS, SIZE = BESIDE_BLOCKS;
-        const int64_t right = quotient(s.right_end - s.right, FRAGMENT_COLUMNS) * SIZE,
-                      left = quotient(quotient(s.left_end - s.left, HELD), SIZE) * SIZE;
-        BesidePanel<T> p = {s, m, int(quotient(m - s.w, 8 * SIZE) * 8), int(right)};
+        static_assert(BESIDE_ROWS<T>[0] <= BESIDE_FEW * BESIDE_STRIPE &&
+                      BESIDE_ROWS<T>[1] <= BESIDE_MANY * BESIDE_STRIPE);
+        constexpr int HELD = FRAGMENT_COLUMNS * STEP_WARPS;
+        const int size = beside_size(s, m, card);
+        const int64_t right = quotient(s.right_end - s.right, FRAGMENT_COLUMNS) * size,
+                      left = quotient(quotient(s.left_end - s.left, HELD), size) * size;
+        BesidePanel<T> p = {s, m, int(quotient(m - s.w, 8 * size) * 8), int(right)};
         cudaLaunchAttribute attributes[2];
-        cudaLaunchConfig_t config = beside_config(right + left, attributes);
+        cudaLaunchConfig_t config = beside_config(right + left, size, attributes);
         config.numAttrs += s.chained;
         config.stream = stream;
         void *parameters[] = {&p};
         return cudaLaunchKernelExC(&config, (const void *)beside_panel<T>, parameters);
     }
     (void)m;
+    (void)card;
     (void)stream;
     return cudaErrorInvalidValue;
 }
@@ -154,13 +183,14 @@ cudaError_t large_step(const LargeStep<T> &s, const Card &card, cudaStream_t str
                              : by_fragments<T, LARGE_BLOCK<T>>(s, card, stream);
     return blocks_of(s, NarrowStep::COLUMNS) <= card.processors
                ? launch<T, NarrowStep>(s, stream)
-               : launch<T, WideStep>(s, stream);
+               : launch<T, MiddleStep>(s, stream);
 }
 
 #define BL_INSTANCE(T)                                                                   \
     template cudaError_t large_step(const LargeStep<T> &, const Card &, cudaStream_t);   \
     template bool large_takes_beside(const LargeStep<T> &, int64_t, const Card &);       \
-    template cudaError_t large_beside(const LargeStep<T> &, int64_t, cudaStream_t);
+    template cudaError_t large_beside(const LargeStep<T> &, int64_t, const Card &,       \
+                                      cudaStream_t);
 BL_FOR_EACH_TYPE(BL_INSTANCE)
 
 } // namespace bl

@@ -212,7 +212,7 @@ void test_getrf(int repeats)
             LargeStep<T> s = {w, &c.ipiv[j], 4, j, d, lda, &c.a[j], lda, 0, j, j + w, n};
             s.odd = &odd;
             if (below(2))
-                take_step_by<T, WideStep>(s);
+                take_step_by<T, MiddleStep>(s);
             else
                 take_step_by<T, NarrowStep>(s);
             LargeUpdate<T> u = {m - j - w, n - j - w,   w,     d + w,

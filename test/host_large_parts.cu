@@ -139,7 +139,7 @@ bool large_takes_beside(const LargeStep<T> &, int64_t, const Card &)
     return false;
 }
 template <class T>
-cudaError_t large_beside(const LargeStep<T> &, int64_t, cudaStream_t)
+cudaError_t large_beside(const LargeStep<T> &, int64_t, const Card &, cudaStream_t)
 {
     abort();
 }
@@ -213,7 +213,8 @@ NEVER(large_few, LargeFew<T>, bool)
                                       cudaStream_t);                                     \
     template cudaError_t large_step(const LargeStep<T> &, const Card &, cudaStream_t);   \
     template bool large_takes_beside(const LargeStep<T> &, int64_t, const Card &);       \
-    template cudaError_t large_beside(const LargeStep<T> &, int64_t, cudaStream_t);      \
+    template cudaError_t large_beside(const LargeStep<T> &, int64_t, const Card &,       \
+                                      cudaStream_t);                                     \
     template cudaError_t large_triangle(const LargeTriangle<T> &, cudaStream_t);         \
     template cudaError_t large_diagonal(const LargeDiagonal<T> &, const Card &,          \
                                         cudaStream_t);                                   \
