@@ -1,0 +1,236 @@
+/* The products that a block of 64 columns of a Cholesky factorisation in fast arithmetic
+ * takes before it is factored: those of the columns on the left that belong to the same
+ * outer block. Otherwise each block of 64 columns would be followed by an update of few
+ * columns, whose launch and way through global memory take longer than its arithmetic.
+ *
+ * Called by the kernel of large_cholesky.cu, from sm_90 on, and by
+ * test/host_large_cholesky.cc, where threads are fibers; see large_cholesky.cuh for v and
+ * for what a thread block owns. Slices of the columns go through the shared memory that
+ * the block and the rows have afterwards; these are in registers meanwhile, as fragments.
+ * A warp has 8 columns of them: of the block on the diagonal the tiles of 16 x 8 that
+ * reach below it, and the two tiles of the rows beside.
+ */
+#ifndef BL_LARGE_CHOLESKY_LEFT_CUH
+#define BL_LARGE_CHOLESKY_LEFT_CUH
+
+#include "large_cholesky.cuh"
+#ifdef __CUDACC__
+#    include "large_fetch.cuh"
+#endif
+
+namespace bl
+{
+
+#ifndef __CUDACC__
+template <class T>
+void fetch(T *to, const T *from, bool there)
+{
+    *to = there ? *from : from_real<T>(0);
+}
+inline void fetched_so_far()
+{
+}
+template <int LATER>
+void await_fetched()
+{
+}
+#endif
+
+template <class T, bool UPPER>
+struct CholeskyLeft {
+    using Panel = CholeskyPanel<T, UPPER, true>;
+    using R = Real<T>;
+    static constexpr int THREADS = Panel::THREADS, LINES = NB + Panel::ROWS,
+                         TILE_ROWS = 16, TILES = LINES / TILE_ROWS,
+                         DIAGONAL_TILES = NB / TILE_ROWS;
+    static constexpr int DEPTH = 16, STAGES = 4;
+    /* Lines that lie along memory are not padded: their groups of four change places. */
+    static constexpr int PITCH = UPPER ? DEPTH : LINES + 32 / int(sizeof(T)),
+                         STAGE = UPPER ? LINES * PITCH : DEPTH * PITCH;
+    static constexpr int PARTS = Traits<T>::complex ? 2 : 1;
+    static_assert(THREADS / 32 * TILE_SIDE == NB && NB % (STAGES * DEPTH) == 0);
+
+    /* One after the other. */
+    union Memory {
+        typename Panel::Memory panel;
+        T slices[STAGES * STAGE];
+    };
+
+    const LargeDiagonal<T> &d;
+    const int64_t first; /* of the rows beside */
+    Memory &memory;
+    const int thread, column, row, pair; /* the lane's in a tile, see multiply_tile() */
+    R x[TILES][PARTS][4];                /* sums of products */
+
+    BL_HD CholeskyLeft(const LargeDiagonal<T> &what, int64_t first_row, Memory &shared,
+                       int its_thread)
+        : d(what), first(first_row), memory(shared), thread(its_thread),
+          column(its_thread / 32 * TILE_SIDE), row(its_thread % 32 / 4),
+          pair(its_thread % 4 * 2), x{}
+    {
+    }
+
+    /* Of the 64 rows of the block and then ROWS beside, as they are here. */
+    BL_HD bool is_there(int line) const
+    {
+        return line < NB ? line < d.n : first + line - NB < d.beside;
+    }
+    BL_HD int64_t row_of(int line) const
+    {
+        return line < NB ? line : d.n + first + line - NB;
+    }
+    static BL_HD int place(int line, int k)
+    {
+        constexpr int EVERY = sizeof(T) == 4 ? 2 : 1;
+        return UPPER ? line * DEPTH + (k ^ line / EVERY % 4 * 4) : k * PITCH + line;
+    }
+    BL_HD T *slice(int64_t step) const
+    {
+        return memory.slices + step % STAGES * STAGE;
+    }
+
+    /* N lines from `begin` on of the columns from k0 on, counted from the block's. */
+    template <int N>
+    BL_HD void fetch_lines(T *to, int begin, int64_t k0) const
+    {
+        constexpr int SIDE_BY_SIDE = UPPER ? DEPTH : N, STEP = THREADS / SIDE_BY_SIDE;
+        const int near = thread % SIDE_BY_SIDE, far = thread / SIDE_BY_SIDE;
+        const T *from =
+            element<const T>(UPPER, d.a, d.lda, row_of(begin) + (UPPER ? far : near),
+                             k0 + (UPPER ? near : far));
+        BL_UNROLL
+        for (int q = 0; q < N * DEPTH / THREADS; q++) {
+            const int line = begin + (UPPER ? far + q * STEP : near),
+                      k = UPPER ? near : far + q * STEP;
+            const bool there = is_there(line);
+            fetch(to + place(line, k), there ? from + q * STEP * d.lda : d.a, there);
+        }
+    }
+    BL_HD void fetch_slice(int64_t step, int64_t steps) const
+    {
+        if (step < steps) {
+            const int64_t k0 = step * DEPTH - d.before;
+            fetch_lines<NB>(slice(step), 0, k0);
+            fetch_lines<Panel::ROWS>(slice(step), NB, k0);
+        }
+        fetched_so_far();
+    }
+
+    BL_HD bool is_mine(int tile) const
+    {
+        return tile >= column / TILE_ROWS;
+    }
+    BL_HD void multiply_slice(const T *from)
+    {
+        BL_UNROLL
+        for (int l = 0; l < DEPTH; l += TILE_SIDE) {
+            const int k = l + pair / 2;
+            const T b[2] = {from[place(column + row, k)],
+                            from[place(column + row, k + 4)]};
+            BL_UNROLL
+            for (int r = 0; r < TILES; r++) {
+                if (!is_mine(r))
+                    continue;
+                T a[4];
+                BL_UNROLL
+                for (int e = 0; e < 4; e++)
+                    a[e] = from[place(r * TILE_ROWS + row + e % 2 * 8, k + e / 2 * 4)];
+                multiply_parts(x[r], a, b);
+            }
+        }
+    }
+
+    /* Slices begin .. end - 1. All threads; the memory is free before and after. */
+    BL_HD void begin_taking(int64_t begin, int64_t end) const
+    {
+        BL_UNROLL
+        for (int s = 0; s < STAGES; s++)
+            fetch_slice(begin + s, end);
+    }
+    BL_HD void take(int64_t begin, int64_t end)
+    {
+        BL_ROLLED
+        for (int64_t step = begin; step < end; step++) {
+            await_fetched<STAGES - 1>();
+            Panel::meet_block(); /* it is there */
+            multiply_slice(slice(step));
+            Panel::meet_block(); /* and is done with */
+            fetch_slice(step + STAGES, end);
+        }
+    }
+
+    /* How many slices can be taken while the launch before is at work: those of the
+     * blocks before its own. Along memory the last one is left out: what is read with it
+     * would stay in the cache as it was. */
+    BL_HD int64_t early() const
+    {
+        const int64_t columns = d.before - NB - (UPPER ? DEPTH : 0);
+        return columns > 0 ? columns / DEPTH : 0;
+    }
+    BL_HD int64_t all() const
+    {
+        return d.before / DEPTH;
+    }
+
+    BL_HD void take_early()
+    {
+        begin_taking(0, early());
+        take(0, early());
+    }
+    BL_HD void take_late()
+    {
+        begin_taking(early(), all());
+        subtract_elements(); /* on their way at the same time */
+        take(early(), all());
+    }
+
+    /* act(sum, line, k) of the elements that there are. */
+    template <class F>
+    BL_HD void each(F act)
+    {
+        BL_UNROLL
+        for (int r = 0; r < TILES; r++) {
+            if (!is_mine(r))
+                continue;
+            BL_UNROLL
+            for (int e = 0; e < 4; e++) {
+                const int line = r * TILE_ROWS + row + e / 2 * 8,
+                          k = column + pair + e % 2;
+                T sum;
+                BL_UNROLL
+                for (int p = 0; p < PARTS; p++)
+                    part(sum, p) = x[r][p][e];
+                act(sum, line, k);
+                BL_UNROLL
+                for (int p = 0; p < PARTS; p++)
+                    x[r][p][e] = part(sum, p);
+            }
+        }
+    }
+    /* The sums less the elements of A. */
+    BL_HD void subtract_elements()
+    {
+        each([&](T &sum, int line, int k) {
+            if (is_there(line) && k < d.n && line >= k)
+                sum = sub(sum, *element<const T>(UPPER, d.a, d.lda, row_of(line), k));
+        });
+    }
+    /* Minus that to where it is factored. Positions that no row is at behave as rows of
+     * the unit matrix. */
+    BL_HD void put()
+    {
+        typename Panel::Memory &m = memory.panel;
+        each([&](T sum, int line, int k) {
+            if (line >= NB)
+                m.rows[(line - NB) * Panel::PITCH + k] = negative(sum);
+            else if (line == k)
+                m.block[k * Panel::PITCH + k] =
+                    from_real<T>(line < d.n ? -real(sum) : R(1));
+            else if (line > k)
+                m.block[k * Panel::PITCH + line] = negative(sum);
+        });
+    }
+};
+
+} // namespace bl
+#endif
