@@ -587,11 +587,13 @@ void update_triangle(Matrix<T> &x, int64_t j, int64_t w, int64_t first, int64_t 
                                       TURNED, LOWER_PART});
 }
 
-/* Blocks that take each other's products themselves; more than that come by halves. */
+/* Whether a block of columns takes the products of others itself, and of how many. */
+constexpr int64_t TAKEN = 3;
+
 template <class T>
-int64_t blocks_that_join(const Matrix<T> &x)
+bool takes_products(const Matrix<T> &x)
 {
-    return is_fast(x.job) && x.card.capability >= 90 ? 4 : 1;
+    return is_fast(x.job) && x.card.capability >= 90;
 }
 
 /* The columns of v from j to `end`, which have had the products of all before. For fast
@@ -601,8 +603,8 @@ void factor_triangle(Matrix<T> &x, int64_t j, int64_t end)
 {
     const bool upper = x.job->uplo == 'U';
     const int64_t blocks = (end - j + CHOLESKY_BLOCK - 1) / CHOLESKY_BLOCK;
-    const bool joins = blocks_that_join(x) > 1;
-    if (is_fast(x.job) && blocks > blocks_that_join(x)) {
+    const bool takes = takes_products(x);
+    if (is_fast(x.job) && blocks > (takes ? TAKEN + 1 : 1)) {
         const int64_t middle = j + blocks / 2 * CHOLESKY_BLOCK;
         factor_triangle(x, j, middle);
         update_triangle(x, j, middle - j, middle, end);
@@ -615,9 +617,9 @@ void factor_triangle(Matrix<T> &x, int64_t j, int64_t end)
             LargeDiagonal<T>{upper, int(w), x.at(i, i), x.lda,
                              has_sums(x.job) && i > 0 ? x.sums + i + i * x.n : nullptr,
                              x.n, x.n - i - w, &x.state->info, i, &x.state->arrived,
-                             x.link(), joins, joins ? i - j : 0},
+                             x.link(), takes, takes ? i - j : 0},
             x.card, x.stream));
-        if (i + w < end && !joins)
+        if (i + w < end && !takes)
             update_triangle(x, i, w, i + w, end);
     }
 }

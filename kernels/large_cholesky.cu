@@ -64,7 +64,8 @@ __global__ void __launch_bounds__(CholeskyPanel<T, UPPER>::THREADS, 2)
  * owns ROWS of the rows beside and no more. What shared memory holds in the meantime is
  * in large_cholesky_left.cuh. */
 template <class T, bool UPPER>
-__global__ void __launch_bounds__(CholeskyLeft<T, UPPER>::THREADS, 2)
+__global__ void __launch_bounds__(CholeskyLeft<T, UPPER>::THREADS,
+                                  CholeskyLeft<T, UPPER>::AT_ONCE)
     factor_panel_fast(const __grid_constant__ LargeDiagonal<T> d)
 {
     using Left = CholeskyLeft<T, UPPER>;

@@ -50,6 +50,10 @@ struct CholeskyLeft {
     static constexpr int PARTS = Traits<T>::complex ? 2 : 1;
     static_assert(THREADS / 32 * TILE_SIDE == NB && NB % (STAGES * DEPTH) == 0);
 
+    /* Blocks a multiprocessor: the largest type's sums take too many registers for two.
+     */
+    static constexpr int AT_ONCE = sizeof(T) == 16 ? 1 : 2;
+
     /* One after the other. */
     union Memory {
         typename Panel::Memory panel;
