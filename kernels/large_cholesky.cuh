@@ -17,9 +17,9 @@
  * leader needs a leaf later. The other four warps solve for the rows beside, strip by
  * strip of columns, as the leader publishes them.
  *
- * FAST, from sm_90 on, takes no one's order: operations are fused, 'U' is done as 'L' is,
- * roots are as good as their reciprocals need, and the rows beside take the products of
- * the strips before on the matrix units.
+ * FAST takes no one's order: operations are fused, 'U' is done as 'L' is, and the rows
+ * beside take the products of the strips before on the matrix units. It has a leader and
+ * helpers of its own, see large_cholesky_fast.cuh.
  */
 #ifndef BL_LARGE_CHOLESKY_CUH
 #define BL_LARGE_CHOLESKY_CUH
@@ -93,72 +93,6 @@ BL_HD Complex<R> over(Complex<R> x, R length)
             over(sub(x.im, mul(x.re, ratio)), length)};
 }
 
-/* Approximations of 1 / d and 1 / sqrt(d), of 20 bits or more, for d in the range of
- * quick_root(). */
-BL_HD float seed_of_reciprocal(float d)
-{
-#ifdef __CUDA_ARCH__
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(d));
-    return y;
-#else
-    return (1 - 0x1p-22f) / d;
-#endif
-}
-
-BL_HD double seed_of_reciprocal(double d)
-{
-#ifdef __CUDA_ARCH__
-    double y;
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
-    return y;
-#else
-    return (1 + 0x1p-20) / d;
-#endif
-}
-
-BL_HD float seed_of_root(float d)
-{
-#ifdef __CUDA_ARCH__
-    float y;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(d));
-    return y;
-#else
-    return (1 + 0x1p-22f) / sqrtf(d);
-#endif
-}
-
-BL_HD double seed_of_root(double d)
-{
-#ifdef __CUDA_ARCH__
-    double y;
-    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
-    return y;
-#else
-    return (1 - 0x1p-20) / sqrt(d);
-#endif
-}
-
-/* 1 / d = seed + seed * rest, rounding apart. */
-template <class R>
-struct NearReciprocal {
-    R seed, rest;
-    BL_HD explicit NearReciprocal(R d) : seed(seed_of_reciprocal(d))
-    {
-        const R e = fma(-d, seed, R(1));
-        rest = fma(e, e, e);
-    }
-};
-
-/* 1 / sqrt(d) and sqrt(d), within few units in the last place. */
-template <class R>
-BL_HD void near_root_of(R d, R &root, R &inverse)
-{
-    const R y = seed_of_root(d), e = fma(d, -(y * y), R(1));
-    inverse = fma(fma(e, R(0.375), R(0.5)), y * e, y);
-    root = d * inverse;
-}
-
 /* The real or imaginary part. */
 template <class R>
 BL_HD R &part(R &x, int)
@@ -189,19 +123,6 @@ BL_HD void multiply_parts(R (&c)[2][4], const Complex<R> (&a)[4],
     multiply_tile(c[1], im, b[0].re, b[1].re);
     multiply_tile(c[0], im, b[0].im, b[1].im);
     multiply_tile(c[1], re, -b[0].im, -b[1].im);
-}
-
-/* c + x y, y a real number. */
-template <class R>
-BL_HD R plus_times(R c, R x, R y)
-{
-    return fma(x, y, c);
-}
-
-template <class R>
-BL_HD Complex<R> plus_times(Complex<R> c, Complex<R> x, R y)
-{
-    return {fma(x.re, y, c.re), fma(x.im, y, c.im)};
 }
 
 /* Each part of x times y. */
@@ -545,50 +466,6 @@ struct CholeskyPanel {
         return fine;
     }
 
-    /* The same in fast arithmetic, where nothing needs care. The chain from pivot to
-     * pivot goes by reciprocals, which take fewer steps than roots: with t = d[i][k] /
-     * pivot d[i][j] loses t d[j][k], as much of it as is known at once and then the rest.
-     */
-    static BL_HD bool finish_fast(Leaf &leaf)
-    {
-        bool fine = true;
-        BL_UNROLL
-        for (int k = 0; k < LEAF; k++) {
-            const R pivot = real(leaf.d[k][k]);
-            fine &= (pivot >= Quick<R>::LEAST) & (pivot <= Quick<R>::MOST);
-            const NearReciprocal<R> over(pivot);
-            const R whole = fma(over.seed, over.rest, over.seed);
-            BL_UNROLL
-            for (int i = k + 1; i < LEAF; i++) {
-                const T t = each_times(leaf.d[i][k], over.seed);
-                BL_UNROLL
-                for (int j = k + 1; j <= i; j++) {
-                    const T l = conj(leaf.d[j][k]), p = less(T(), l, t);
-                    leaf.d[i][j] = plus_times(less(leaf.d[i][j], l, t), p, over.rest);
-                }
-            }
-            BL_UNROLL
-            for (int s = 0; s < 2; s++) {
-                const T t = each_times(leaf.y[s][k], whole);
-                BL_UNROLL
-                for (int j = k + 1; j < LEAF; j++)
-                    leaf.y[s][j] = less(leaf.y[s][j], conj(leaf.d[j][k]), t);
-            }
-            near_root_of(pivot, leaf.length[k], leaf.inverse[k]);
-        }
-        BL_UNROLL
-        for (int k = 0; k < LEAF; k++) {
-            leaf.d[k][k] = from_real<T>(leaf.length[k]);
-            BL_UNROLL
-            for (int i = k + 1; i < LEAF; i++)
-                leaf.d[i][k] = each_times(leaf.d[i][k], leaf.inverse[k]);
-            BL_UNROLL
-            for (int s = 0; s < 2; s++)
-                leaf.y[s][k] = each_times(leaf.y[s][k], leaf.inverse[k]);
-        }
-        return fine;
-    }
-
     /* The lane's rows below the leaf; its triangle, which is the same in all lanes. */
     static BL_HD void put_rows(Memory &m, const Leaf &leaf, int first, int lane)
     {
@@ -759,11 +636,7 @@ struct CholeskyPanel {
                 BL_UNROLL
             for (int w = 0; w < LEAF; w++)
                 before[s][w] = leaf.y[s][w];
-            bool fine;
-            if constexpr (FAST)
-                fine = finish_fast(leaf);
-            else
-                fine = finish<false>(leaf, {lane < next, lane + 32 < next}, bad);
+            bool fine = finish<false>(leaf, {lane < next, lane + 32 < next}, bad);
             if (PARTED) /* the others' triangles are the same, their rows are not */
                 fine = !anywhere(!fine);
             if (fine) {

@@ -13,7 +13,7 @@
 #ifndef BL_LARGE_CHOLESKY_LEFT_CUH
 #define BL_LARGE_CHOLESKY_LEFT_CUH
 
-#include "large_cholesky.cuh"
+#include "large_cholesky_fast.cuh"
 #ifdef __CUDACC__
 #    include "large_fetch.cuh"
 #endif
@@ -38,7 +38,7 @@ void await_fetched()
 
 template <class T, bool UPPER>
 struct CholeskyLeft {
-    using Panel = CholeskyPanel<T, UPPER, true>;
+    using Panel = FastCholeskyPanel<T, UPPER>;
     using R = Real<T>;
     static constexpr int THREADS = Panel::THREADS, LINES = NB + Panel::ROWS,
                          TILE_ROWS = 16, TILES = LINES / TILE_ROWS,

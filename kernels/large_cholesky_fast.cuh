@@ -1,0 +1,329 @@
+/* The chain of 64 pivots of a block of a large Cholesky factorisation in fast arithmetic.
+ *
+ * Called by the kernel of large_cholesky.cu, from sm_90 on, and by
+ * test/host_large_cholesky.cc; see large_cholesky.cuh for who does what. From pivot to
+ * pivot the chain goes by reciprocals, and from leaf to leaf without a wait: the leader
+ * tells the helpers of a leaf and goes on with what the first of them has done to the
+ * next leaf, which was the first thing it did; the products with the leaf just told are
+ * the leader's own.
+ */
+#ifndef BL_LARGE_CHOLESKY_FAST_CUH
+#define BL_LARGE_CHOLESKY_FAST_CUH
+
+#include "large_cholesky.cuh"
+
+namespace bl
+{
+
+/* Approximations of 1 / d and 1 / sqrt(d), of 20 bits or more, for d in the range of
+ * quick_root(). */
+BL_HD float seed_of_reciprocal(float d)
+{
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(d));
+    return y;
+#else
+    return (1 - 0x1p-22f) / d;
+#endif
+}
+
+BL_HD double seed_of_reciprocal(double d)
+{
+#ifdef __CUDA_ARCH__
+    double y;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
+    return y;
+#else
+    return (1 + 0x1p-20) / d;
+#endif
+}
+
+BL_HD float seed_of_root(float d)
+{
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(d));
+    return y;
+#else
+    return (1 + 0x1p-22f) / sqrtf(d);
+#endif
+}
+
+BL_HD double seed_of_root(double d)
+{
+#ifdef __CUDA_ARCH__
+    double y;
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
+    return y;
+#else
+    return (1 - 0x1p-20) / sqrt(d);
+#endif
+}
+
+/* 1 / d = seed + seed * rest, rounding apart. */
+template <class R>
+struct NearReciprocal {
+    R seed, rest;
+    BL_HD explicit NearReciprocal(R d) : seed(seed_of_reciprocal(d))
+    {
+        const R e = fma(-d, seed, R(1));
+        rest = fma(e, e, e);
+    }
+};
+
+/* 1 / sqrt(d), within few units in the last place. */
+template <class R>
+BL_HD R near_inverse_root(R d)
+{
+    const R y = seed_of_root(d), e = fma(d, -(y * y), R(1));
+    return fma(fma(e, R(0.375), R(0.5)), y * e, y);
+}
+
+/* c + x y, y a real number. */
+template <class R>
+BL_HD R plus_times(R c, R x, R y)
+{
+    return fma(x, y, c);
+}
+
+template <class R>
+BL_HD Complex<R> plus_times(Complex<R> c, Complex<R> x, R y)
+{
+    return {fma(x.re, y, c.re), fma(x.im, y, c.im)};
+}
+
+template <class T, bool UPPER>
+struct FastCholeskyPanel : CholeskyPanel<T, UPPER, true> {
+    using Panel = CholeskyPanel<T, UPPER, true>;
+    using R = Real<T>;
+    using Memory = typename Panel::Memory;
+    static constexpr int LEAF = Panel::LEAF, LEAVES = Panel::LEAVES, NONE = Panel::NONE,
+                         PITCH = Panel::PITCH, HELPERS = Panel::HELPERS;
+
+    /* A barrier besides those of the panel: the first helper has done with the leaf that
+     * the leader takes next. */
+    enum { NEXT_READY = 2 };
+
+    /* The columns of a leaf: its triangle, which is the same in all lanes, and rows
+     * `lane` and 32 + lane, of which those of the triangle are some. */
+    struct Leaf {
+        T d[LEAF][LEAF], y[2][LEAF];
+    };
+
+    template <bool BOTH>
+    static BL_HD void get_leaf(const Memory &m, Leaf &leaf, int first, int lane)
+    {
+        BL_UNROLL
+        for (int w = 0; w < LEAF; w++) {
+            const T *column = m.block + (first + w) * PITCH;
+            BL_UNROLL
+            for (int i = w; i < LEAF; i++)
+                leaf.d[i][w] = column[first + i];
+            BL_UNROLL
+            for (int s = BOTH ? 0 : 1; s < 2; s++)
+                leaf.y[s][w] = column[lane + 32 * s];
+        }
+    }
+
+    /* All but the scaling of the columns, which `inverse` is for. With t = d[i][k] /
+     * pivot d[i][j] loses t d[j][k], as much of it as is known at once and then the rest.
+     * False: not by this arithmetic. */
+    template <bool BOTH>
+    static BL_HD bool finish(Leaf &leaf, R (&inverse)[LEAF])
+    {
+        bool fine = true;
+        BL_UNROLL
+        for (int k = 0; k < LEAF; k++) {
+            const R pivot = real(leaf.d[k][k]);
+            fine &= (pivot >= Quick<R>::LEAST) & (pivot <= Quick<R>::MOST);
+            const NearReciprocal<R> over(pivot);
+            const R whole = fma(over.seed, over.rest, over.seed);
+            BL_UNROLL
+            for (int i = k + 1; i < LEAF; i++) {
+                const T t = each_times(leaf.d[i][k], over.seed);
+                BL_UNROLL
+                for (int j = k + 1; j <= i; j++) {
+                    const T l = conj(leaf.d[j][k]), p = Panel::less(T(), l, t);
+                    leaf.d[i][j] =
+                        plus_times(Panel::less(leaf.d[i][j], l, t), p, over.rest);
+                }
+            }
+            BL_UNROLL
+            for (int s = BOTH ? 0 : 1; s < 2; s++) {
+                const T t = each_times(leaf.y[s][k], whole);
+                BL_UNROLL
+                for (int j = k + 1; j < LEAF; j++)
+                    leaf.y[s][j] = Panel::less(leaf.y[s][j], conj(leaf.d[j][k]), t);
+            }
+            inverse[k] = near_inverse_root(pivot);
+        }
+        return fine;
+    }
+
+    template <bool BOTH>
+    static BL_HD void scale(Leaf &leaf, const R (&inverse)[LEAF])
+    {
+        BL_UNROLL
+        for (int k = 0; k < LEAF; k++)
+            BL_UNROLL
+        for (int s = BOTH ? 0 : 1; s < 2; s++)
+            leaf.y[s][k] = each_times(leaf.y[s][k], inverse[k]);
+    }
+
+    template <bool BOTH>
+    static BL_HD void put_leaf(Memory &m, const Leaf &leaf, const R (&inverse)[LEAF],
+                               int first, int lane)
+    {
+        BL_UNROLL
+        for (int w = 0; w < LEAF; w++) {
+            const int j = first + w;
+            BL_UNROLL
+            for (int s = BOTH ? 0 : 1; s < 2; s++) {
+                const int i = lane + 32 * s;
+                const T y = leaf.y[s][w];
+                if (i >= j)
+                    m.block[j * PITCH + i] = i == j ? from_real<T>(real(y)) : y;
+            }
+            if (lane == w)
+                m.inverse[j] = inverse[w];
+        }
+    }
+
+    /* The next leaf loses its products with this one, which are in shared memory. */
+    template <bool BOTH>
+    static BL_HD void take(const Memory &m, Leaf &next, const Leaf &leaf, int first)
+    {
+        T l[LEAF][LEAF];
+        BL_UNROLL
+        for (int w = 0; w < LEAF; w++)
+            BL_UNROLL
+        for (int k = 0; k < LEAF; k++)
+            l[w][k] = conj(m.block[(first + k) * PITCH + first + LEAF + w]);
+        BL_UNROLL
+        for (int k = 0; k < LEAF; k++)
+            BL_UNROLL
+        for (int w = 0; w < LEAF; w++) {
+            BL_UNROLL
+            for (int i = w; i < LEAF; i++)
+                next.d[i][w] = Panel::less(next.d[i][w], l[w][k], conj(l[i][k]));
+            BL_UNROLL
+            for (int s = BOTH ? 0 : 1; s < 2; s++)
+                next.y[s][w] = Panel::less(next.y[s][w], l[w][k], leaf.y[s][k]);
+        }
+    }
+
+    /* A leaf of any numbers, after the products with the one before, which is in shared
+     * memory. Not inlined: it is rare and long. The first pivot that is not positive. */
+    static BL_CALL int redo(Memory &m, int q, int lane)
+    {
+        if (q > 0) {
+            typename Panel::Update u;
+            T y[2][LEAF];
+            BL_UNROLL
+            for (int s = 0; s < 2; s++)
+                BL_UNROLL
+            for (int k = 0; k < LEAF; k++)
+                y[s][k] = m.block[((q - 1) * LEAF + k) * PITCH + lane + 32 * s];
+            Panel::template subtract<true>(m, u, q - 1, q, lane, y);
+            Panel::meet_warp();
+            Panel::template put_leaf<true>(m, u, q, lane, NB);
+            Panel::meet_warp();
+        }
+        return Panel::finish_carefully(m, q * LEAF, lane);
+    }
+
+    /* Leaf q; BOTH: there are rows of it below 32. */
+    template <bool BOTH>
+    static BL_HD void step(Memory &m, Leaf &leaf, int q, int lane, int &bad)
+    {
+        const int first = q * LEAF, next = first + LEAF;
+        R inverse[LEAF];
+        Leaf following;
+        const bool fine = finish<BOTH>(leaf, inverse);
+        if (next < NB) {
+            if (q > 0)
+                Panel::meet_at(NEXT_READY, 32 + 32);
+            get_leaf<BOTH>(m, following, next, lane);
+        }
+        if (fine) {
+            scale<BOTH>(leaf, inverse);
+            put_leaf<BOTH>(m, leaf, inverse, first, lane);
+        } else {
+            const int failed = redo(m, q, lane);
+            bad = bad == NONE ? failed : bad;
+            get_leaf<true>(m, leaf, first, lane);
+        }
+        Panel::meet_warp();
+        if (next % Panel::STRIP == 0)
+            Panel::arrive_at(Panel::STRIP_DONE + next / Panel::STRIP - 1,
+                             32 + Panel::SOLVERS);
+        if (next < NB) {
+            Panel::arrive_at(Panel::LEAF_DONE, 32 + HELPERS);
+            take<BOTH>(m, following, leaf, first);
+            leaf = following;
+        }
+    }
+
+    /* The first pivot that is not positive. */
+    static BL_HD int lead(Memory &m, int lane)
+    {
+        Leaf leaf;
+        int bad = NONE;
+        get_leaf<true>(m, leaf, 0, lane);
+        Panel::meet_warp(); /* all have read it */
+        BL_ROLLED
+        for (int q = 0; q < LEAVES / 2; q++)
+            step<true>(m, leaf, q, lane, bad);
+        BL_ROLLED
+        for (int q = LEAVES / 2; q < LEAVES; q++)
+            step<false>(m, leaf, q, lane, bad);
+        return bad;
+    }
+
+    static BL_HD void help(Memory &m, int helper, int lane)
+    {
+        BL_ROLLED
+        for (int q = 0; q < LEAVES - 2; q++) {
+            Panel::meet_at(Panel::LEAF_DONE, 32 + HELPERS);
+            T y[2][LEAF];
+            BL_UNROLL
+            for (int s = 0; s < 2; s++)
+                BL_UNROLL
+            for (int k = 0; k < LEAF; k++)
+                y[s][k] = m.block[(q * LEAF + k) * PITCH + lane + 32 * s];
+            BL_ROLLED
+            for (int to = q + 2 + helper; to < LEAVES; to += HELPERS / 32) {
+                typename Panel::Update u;
+                if (to < LEAVES / 2) {
+                    Panel::template subtract<true>(m, u, q, to, lane, y);
+                    Panel::template put_leaf<true>(m, u, to, lane, NB);
+                } else {
+                    Panel::template subtract<false>(m, u, q, to, lane, y);
+                    Panel::template put_leaf<false>(m, u, to, lane, NB);
+                }
+                if (to == q + 2)
+                    Panel::arrive_at(NEXT_READY, 32 + 32);
+            }
+        }
+        Panel::meet_at(Panel::LEAF_DONE, 32 + HELPERS);
+    }
+
+    /* As the panel's. */
+    static BL_HD void factor(Memory &m, int thread)
+    {
+        const int lane = thread % 32;
+        if (thread < 32) {
+            const int bad = lead(m, lane);
+            if (lane == 0)
+                m.bad = bad;
+        } else if (thread < 32 + HELPERS) {
+            help(m, thread / 32 - 1, lane);
+        } else {
+            Panel::template solve<true>(m, thread - 32 - HELPERS);
+        }
+    }
+};
+
+} // namespace bl
+#endif
