@@ -142,7 +142,7 @@ template <class T, bool UPPER, bool FAST = false>
 struct CholeskyPanel {
     using R = Real<T>;
     static constexpr bool PARTED = UPPER && !FAST; /* netlib's order for 'U' */
-    static constexpr int LEAF = Traits<T>::complex ? 2 : 4, LEAVES = NB / LEAF;
+    static constexpr int LEAF = Traits<T>::complex && !FAST ? 2 : 4, LEAVES = NB / LEAF;
     static constexpr int HELPERS = 3 * 32;               /* threads */
     static constexpr int STRIP = 8, STRIPS = NB / STRIP; /* columns for the rows beside */
     static constexpr int SHARE = 4;                      /* lanes that share such a row */

@@ -3,9 +3,9 @@
  * Called by the kernel of large_cholesky.cu, from sm_90 on, and by
  * test/host_large_cholesky.cc; see large_cholesky.cuh for who does what. From pivot to
  * pivot the chain goes by reciprocals, and from leaf to leaf without a wait: the leader
- * tells the helpers of a leaf and goes on with what the first of them has done to the
- * next leaf, which was the first thing it did; the products with the leaf just told are
- * the leader's own.
+ * tells the helpers of a leaf and goes on with what they have done to the next one, which
+ * was the first thing that they did; the products with the leaf just told are the
+ * leader's own.
  */
 #ifndef BL_LARGE_CHOLESKY_FAST_CUH
 #define BL_LARGE_CHOLESKY_FAST_CUH
@@ -101,8 +101,8 @@ struct FastCholeskyPanel : CholeskyPanel<T, UPPER, true> {
     static constexpr int LEAF = Panel::LEAF, LEAVES = Panel::LEAVES, NONE = Panel::NONE,
                          PITCH = Panel::PITCH, HELPERS = Panel::HELPERS;
 
-    /* A barrier besides those of the panel: the first helper has done with the leaf that
-     * the leader takes next. */
+    /* A barrier besides those of the panel: the helpers have done with the leaf that the
+     * leader takes next. */
     enum { NEXT_READY = 2 };
 
     /* The columns of a leaf: its triangle, which is the same in all lanes, and rows
@@ -243,7 +243,7 @@ struct FastCholeskyPanel : CholeskyPanel<T, UPPER, true> {
         const bool fine = finish<BOTH>(leaf, inverse);
         if (next < NB) {
             if (q > 0)
-                Panel::meet_at(NEXT_READY, 32 + 32);
+                Panel::meet_at(NEXT_READY, 32 + HELPERS);
             get_leaf<BOTH>(m, following, next, lane);
         }
         if (fine) {
@@ -281,30 +281,88 @@ struct FastCholeskyPanel : CholeskyPanel<T, UPPER, true> {
         return bad;
     }
 
+    /* A tile of 16 x 8 numbers on and below the diagonal. They are counted from the last
+     * strip of columns on, so that those of a strip and all behind it come first; the
+     * first strip is the leader's alone. */
+    struct Tile {
+        int row, column;
+        BL_HD explicit Tile(int number)
+        {
+            constexpr uint64_t ROWS = 0x0123123123232333, STRIPS = 0x1111222333445567;
+            row = int(ROWS >> 4 * number) % 16 * 16;
+            column = int(STRIPS >> 4 * number) % 16 * TILE_SIDE;
+        }
+        static BL_HD int count_from(int strip)
+        {
+            constexpr uint64_t COUNTS = 0x01020406090c1010;
+            return int(COUNTS >> 8 * strip) % 256;
+        }
+    };
+
+    /* Two tiles, the second HELPERS / 32 before the first, as far as there are such, lose
+     * their products with the leaf at `first` in the columns from `begin` on. */
+    static BL_HD void take_out(Memory &m, int number, int first, int begin, int lane)
+    {
+        constexpr int PARTS = Traits<T>::complex ? 2 : 1;
+        const int row = lane / 4, k = lane % 4, pair = 2 * k;
+        const T *leaf = m.block + (first + k) * PITCH, none = from_real<T>(0);
+        T a[2][2], b[2];
+        R c[2][PARTS][4];
+        BL_UNROLL
+        for (int s = 0; s < 2; s++) {
+            if (number < s * (HELPERS / 32))
+                continue;
+            const Tile tile(number - s * (HELPERS / 32));
+            a[s][0] = negative(leaf[tile.row + row]);
+            a[s][1] = negative(leaf[tile.row + row + 8]);
+            b[s] = leaf[tile.column + row];
+            BL_UNROLL
+            for (int e = 0; e < 4; e++) {
+                T x = m.block[(tile.column + pair + e % 2) * PITCH + tile.row + row +
+                              e / 2 * 8];
+                BL_UNROLL
+                for (int p = 0; p < PARTS; p++)
+                    c[s][p][e] = part(x, p);
+            }
+        }
+        BL_UNROLL
+        for (int s = 0; s < 2; s++)
+            if (number >= s * (HELPERS / 32))
+                multiply_parts(c[s], {a[s][0], a[s][1], none, none}, {b[s], none});
+        BL_UNROLL
+        for (int s = 0; s < 2; s++) {
+            if (number < s * (HELPERS / 32))
+                continue;
+            const Tile tile(number - s * (HELPERS / 32));
+            BL_UNROLL
+            for (int e = 0; e < 4; e++) {
+                const int column = tile.column + pair + e % 2;
+                T x;
+                BL_UNROLL
+                for (int p = 0; p < PARTS; p++)
+                    part(x, p) = c[s][p][e];
+                if (column >= begin)
+                    m.block[column * PITCH + tile.row + row + e / 2 * 8] = x;
+            }
+        }
+    }
+
+    /* The columns behind the leaf that the leader takes next, those that come first, so
+     * that it soon has them. */
     static BL_HD void help(Memory &m, int helper, int lane)
     {
+        constexpr int EVERY = 2 * (HELPERS / 32);
+        static_assert(LEAF == 4 && EVERY >= NB / 16); /* a strip's are done at once */
         BL_ROLLED
         for (int q = 0; q < LEAVES - 2; q++) {
             Panel::meet_at(Panel::LEAF_DONE, 32 + HELPERS);
-            T y[2][LEAF];
-            BL_UNROLL
-            for (int s = 0; s < 2; s++)
-                BL_UNROLL
-            for (int k = 0; k < LEAF; k++)
-                y[s][k] = m.block[(q * LEAF + k) * PITCH + lane + 32 * s];
+            const int first = q * LEAF, begin = first + 2 * LEAF,
+                      last = Tile::count_from(begin / TILE_SIDE) - 1 - helper;
+            take_out(m, last, first, begin, lane);
+            Panel::arrive_at(NEXT_READY, 32 + HELPERS);
             BL_ROLLED
-            for (int to = q + 2 + helper; to < LEAVES; to += HELPERS / 32) {
-                typename Panel::Update u;
-                if (to < LEAVES / 2) {
-                    Panel::template subtract<true>(m, u, q, to, lane, y);
-                    Panel::template put_leaf<true>(m, u, to, lane, NB);
-                } else {
-                    Panel::template subtract<false>(m, u, q, to, lane, y);
-                    Panel::template put_leaf<false>(m, u, to, lane, NB);
-                }
-                if (to == q + 2)
-                    Panel::arrive_at(NEXT_READY, 32 + 32);
-            }
+            for (int number = last - EVERY; number >= 0; number -= EVERY)
+                take_out(m, number, first, begin, lane);
         }
         Panel::meet_at(Panel::LEAF_DONE, 32 + HELPERS);
     }
