@@ -80,9 +80,10 @@ __global__ void __launch_bounds__(CholeskyLeft<T, UPPER>::THREADS,
         left.take_early();
         await_previous();
         let_next_begin(); /* which then finds all that was written before */
-        if (*d.info != 0)
-            return;
+        const bool failed = *d.info != 0;
         left.take_late();
+        if (failed)
+            return;
         left.put();
     }
     Panel::place_rows(m, d.n, thread);

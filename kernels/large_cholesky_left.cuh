@@ -43,12 +43,14 @@ struct CholeskyLeft {
     static constexpr int THREADS = Panel::THREADS, LINES = NB + Panel::ROWS,
                          TILE_ROWS = 16, TILES = LINES / TILE_ROWS,
                          DIAGONAL_TILES = NB / TILE_ROWS;
-    static constexpr int DEPTH = 16, STAGES = 4;
+    /* In shared memory are slices of DEPTH columns, enough for what is to be taken when
+     * the launch before has ended. */
+    static constexpr int DEPTH = 16, SLICES = NB / DEPTH + UPPER;
     /* Lines that lie along memory are not padded: their groups of four change places. */
     static constexpr int PITCH = UPPER ? DEPTH : LINES + 32 / int(sizeof(T)),
-                         STAGE = UPPER ? LINES * PITCH : DEPTH * PITCH;
+                         SLICE = UPPER ? LINES * PITCH : DEPTH * PITCH;
     static constexpr int PARTS = Traits<T>::complex ? 2 : 1;
-    static_assert(THREADS / 32 * TILE_SIDE == NB && NB % (STAGES * DEPTH) == 0);
+    static_assert(THREADS / 32 * TILE_SIDE == NB && NB % DEPTH == 0);
 
     /* Blocks a multiprocessor: the largest type's sums take too many registers for two.
      */
@@ -57,7 +59,7 @@ struct CholeskyLeft {
     /* One after the other. */
     union Memory {
         typename Panel::Memory panel;
-        T slices[STAGES * STAGE];
+        T slices[SLICES * SLICE];
     };
 
     const LargeDiagonal<T> &d;
@@ -88,11 +90,6 @@ struct CholeskyLeft {
         constexpr int EVERY = sizeof(T) == 4 ? 2 : 1;
         return UPPER ? line * DEPTH + (k ^ line / EVERY % 4 * 4) : k * PITCH + line;
     }
-    BL_HD T *slice(int64_t step) const
-    {
-        return memory.slices + step % STAGES * STAGE;
-    }
-
     /* N lines from `begin` on of the columns from k0 on, counted from the block's. */
     template <int N>
     BL_HD void fetch_lines(T *to, int begin, int64_t k0) const
@@ -110,14 +107,18 @@ struct CholeskyLeft {
             fetch(to + place(line, k), there ? from + q * STEP * d.lda : d.a, there);
         }
     }
-    BL_HD void fetch_slice(int64_t step, int64_t steps) const
+    /* `slices` slices from column k0 on. */
+    BL_HD void fetch_slices(int64_t k0, int slices) const
     {
-        if (step < steps) {
-            const int64_t k0 = step * DEPTH - d.before;
-            fetch_lines<NB>(slice(step), 0, k0);
-            fetch_lines<Panel::ROWS>(slice(step), NB, k0);
+        BL_ROLLED
+        for (int s = 0; s < SLICES; s++) {
+            if (s < slices) {
+                T *slice = memory.slices + s * SLICE;
+                fetch_lines<NB>(slice, 0, k0 + s * DEPTH);
+                fetch_lines<Panel::ROWS>(slice, NB, k0 + s * DEPTH);
+            }
+            fetched_so_far();
         }
-        fetched_so_far();
     }
 
     BL_HD bool is_mine(int tile) const
@@ -144,48 +145,44 @@ struct CholeskyLeft {
         }
     }
 
-    /* Slices begin .. end - 1. All threads; the memory is free before and after. */
-    BL_HD void begin_taking(int64_t begin, int64_t end) const
-    {
-        BL_UNROLL
-        for (int s = 0; s < STAGES; s++)
-            fetch_slice(begin + s, end);
-    }
-    BL_HD void take(int64_t begin, int64_t end)
+    /* Slices that are under way. All threads; the memory is free afterwards. */
+    BL_HD void multiply_slices(int slices)
     {
         BL_ROLLED
-        for (int64_t step = begin; step < end; step++) {
-            await_fetched<STAGES - 1>();
+        for (int s = 0; s < slices; s++) {
+            await_fetched<SLICES - 1>();
             Panel::meet_block(); /* it is there */
-            multiply_slice(slice(step));
-            Panel::meet_block(); /* and is done with */
-            fetch_slice(step + STAGES, end);
+            multiply_slice(memory.slices + s * SLICE);
+            fetched_so_far(); /* nothing: so that the next one is awaited next */
         }
+        Panel::meet_block();
     }
 
-    /* How many slices can be taken while the launch before is at work: those of the
-     * blocks before its own. Along memory the last one is left out: what is read with it
-     * would stay in the cache as it was. */
+    /* How many columns can be taken while the launch before is at work: those of the
+     * blocks before its own. Along memory a slice less: of the last one, what is read
+     * together with it would stay in the cache as it was. */
     BL_HD int64_t early() const
     {
         const int64_t columns = d.before - NB - (UPPER ? DEPTH : 0);
-        return columns > 0 ? columns / DEPTH : 0;
+        return columns > 0 ? columns : 0;
     }
-    BL_HD int64_t all() const
-    {
-        return d.before / DEPTH;
-    }
-
     BL_HD void take_early()
     {
-        begin_taking(0, early());
-        take(0, early());
+        const int64_t end = early() - d.before;
+        BL_ROLLED
+        for (int64_t k0 = -d.before; k0 < end; k0 += SLICES * DEPTH) {
+            const int64_t left = (end - k0) / DEPTH;
+            const int slices = left < SLICES ? int(left) : SLICES;
+            fetch_slices(k0, slices);
+            multiply_slices(slices);
+        }
     }
     BL_HD void take_late()
     {
-        begin_taking(early(), all());
+        const int slices = int((d.before - early()) / DEPTH);
+        fetch_slices(-slices * DEPTH, slices);
         subtract_elements(); /* on their way at the same time */
-        take(early(), all());
+        multiply_slices(slices);
     }
 
     /* act(sum, line, k) of the elements that there are. */
