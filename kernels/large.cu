@@ -468,29 +468,69 @@ void factor_outer(Matrix<T> &x, int64_t j, int64_t end)
     }
 }
 
-/* What `chain` enqueues, on another stream if that is `worth` while, and `rest`. */
-template <class T, class Chain, class Rest>
-void factor_beside(Matrix<T> &x, bool worth, const Chain &chain, const Rest &rest)
+/* The chain of a factorization: block after block is brought up to date and factored, on
+ * a second stream with priority if that is worth while; what is left of a block's update
+ * runs beside it on the job's stream. The chain's launches follow each other on one
+ * stream, so that a panel, which needs whole multiprocessors, gets them before the update
+ * begins that waited for the same block. */
+template <class T>
+class Chain
 {
-    LargeSide *side = worth ? LargeSide::borrow(x.stream) : nullptr;
-    if (!side) {
-        chain(x);
-        if (worth)
-            rest(x);
-        return;
+  public:
+    Chain(Matrix<T> &x, bool worth)
+        : rest(x), side(worth ? LargeSide::borrow(x.stream) : nullptr), beside(x)
+    {
+        if (!side)
+            return;
+        beside.follows = rest.follows = rest.chains = false;
+        beside.stream = side->stream();
+        beside.blas_work = rest.beside_work;
+        rest.then(side->fork());
+        beside.error = rest.error;
     }
-    Matrix<T> beside = x;
-    beside.follows = x.follows = false;
-    beside.stream = side->stream();
-    beside.blas_work = x.beside_work;
-    x.then(side->fork());
-    chain(beside);
-    rest(x);
-    x.then(beside.error);
-    x.then(side->join());
-    side->give_back();
-    x.follows = false;
-}
+    Chain(const Chain &) = delete;
+    /* The matrix as the chain sees it. */
+    Matrix<T> &matrix()
+    {
+        return side ? beside : rest;
+    }
+    bool has_side() const
+    {
+        return side;
+    }
+    /* The chain goes on when the job's stream has done what it was told so far. */
+    void wait_for_rest()
+    {
+        if (side)
+            beside.then(side->fork());
+        beside.follows = beside.follows && !side;
+    }
+    /* The job's stream goes on when the chain has. */
+    void let_rest_begin()
+    {
+        if (side)
+            rest.then(side->join());
+        beside.follows = beside.follows && !side;
+    }
+    bool failed() const
+    {
+        return rest.error != cudaSuccess || beside.error != cudaSuccess;
+    }
+    /* Even after a failure: nothing may be left beside the job. */
+    void end()
+    {
+        if (!side)
+            return;
+        rest.then(beside.error);
+        rest.then(side->join());
+        side->give_back();
+    }
+
+  private:
+    Matrix<T> &rest;
+    LargeSide *const side;
+    Matrix<T> beside;
+};
 
 /* Operations a second of an update by brief blocks, exact and fast, and of panels columns
  * a second: which of the two is the longer one. */
@@ -525,38 +565,23 @@ void factor_lu(Matrix<T> &x)
         next = least(j + outer, first);
         apply_block(x, j, next, {0, 0}, part);
     }
-    factor_outer(x, first, least(first + outer, order));
-    for (int64_t j = first, next, end; j < order; j = next) {
+    Chain<T> chain(x, first + outer < order && !x.alone);
+    factor_outer(chain.matrix(), first, least(first + outer, order));
+    for (int64_t j = first, next, end; j < order && !chain.failed(); j = next) {
         next = least(j + outer, order);
         end = least(next + outer, order);
-        const bool worth = next < end && end < x.n && !x.alone;
-        LargeSide *side = worth ? LargeSide::borrow(x.stream) : nullptr;
-        x.chains = x.card.capability >= 90;
+        if (j > first)
+            chain.wait_for_rest();
         if (next < end)
-            apply_block(x, j, next, {0, 0}, {next, end});
-        Matrix<T> beside = x;
-        if (side) {
-            beside.follows = x.follows = x.chains = false;
-
-            x.brief = waits_for_panels(x, next - j, next, end);
-            beside.stream = side->stream();
-            beside.blas_work = x.beside_work;
-            x.then(side->fork());
-        }
-        factor_outer(beside, next, end);
-        if (!side) {
-            x.then(beside.error);
-            x.follows = beside.follows;
-        }
+            apply_block(chain.matrix(), j, next, {0, 0}, {next, end});
+        chain.let_rest_begin();
+        factor_outer(chain.matrix(), next, end);
+        x.brief = chain.has_side() && waits_for_panels(x, next - j, next, end);
         apply_block(x, j, next, {0, off ? 0 : j}, {end, x.n});
-        if (side) {
-            x.then(beside.error);
-            x.then(side->join());
-            side->give_back();
-            x.brief = x.follows = false;
-        }
+        x.brief = false;
     }
-    x.chains = false;
+    chain.end();
+    x.chains = x.follows = false;
     if (off && is_last(x.job))
         x.then(large_left({x.m, order, outer, x.ipiv, x.job->int_size, x.maps}, x.a,
                           x.lda, x.stream));
@@ -646,20 +671,24 @@ void factor_cholesky(Matrix<T> &x)
     x.chains = x.card.capability >= 90;
     if (part.from > 0)
         update_triangle(x, 0, part.from, part.from, part.to);
-    factor_triangle(x, part.from, least(part.from + outer, part.to));
-    for (int64_t j = part.from, next = j + outer, end; next < part.to;
+    Chain<T> chain(x, part.from + 2 * outer < part.to);
+    factor_triangle(chain.matrix(), part.from, least(part.from + outer, part.to));
+    for (int64_t j = part.from, next = j + outer, end; next < part.to && !chain.failed();
          j = next, next = end) {
         end = least(next + outer, part.to);
-        update_triangle(x, j, outer, next, end);
-        factor_beside(
-            x, end < part.to,
-            [&](Matrix<T> &other) { factor_triangle(other, next, end); },
-            [&](Matrix<T> &rest) {
-                rest.brief = waits_for_blocks(x, outer, end);
-                update_triangle(rest, j, outer, end, part.to);
-                rest.brief = false;
-            });
+        if (j > part.from)
+            chain.wait_for_rest();
+        update_triangle(chain.matrix(), j, outer, next, end);
+        if (end < part.to)
+            chain.let_rest_begin();
+        factor_triangle(chain.matrix(), next, end);
+        if (end == part.to)
+            break;
+        x.brief = chain.has_side() && waits_for_blocks(x, outer, end);
+        update_triangle(x, j, outer, end, part.to);
+        x.brief = false;
     }
+    chain.end();
     x.chains = x.follows = false;
 }
 

@@ -108,9 +108,9 @@ Shape cluster_of(enum bl_precision precision, int64_t m, int w)
     return {};
 }
 
-size_t card_shared(const PanelKernel &kernel, int w, int element)
+size_t card_shared(const PanelKernel &kernel, int warps, int w, int element)
 {
-    return size_t(w) * element * 32 * kernel.warps * kernel.rows;
+    return size_t(w) * element * 32 * warps * kernel.rows;
 }
 
 bool available_on_card(enum bl_precision precision, int which)
@@ -120,12 +120,13 @@ bool available_on_card(enum bl_precision precision, int which)
     if (answer == UNKNOWN) {
         const PanelKernels &kernels = kernels_of(precision);
         const PanelKernel &kernel = kernels.card[which];
-        const size_t shared = card_shared(kernel, kernel.width, kernels.element);
+        const size_t shared =
+            card_shared(kernel, kernel.warps, kernel.width, kernels.element);
         int blocks = 0;
         bool yes = can_have(kernel.kernel, shared) &&
-                   cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel.kernel,
-                                                                 32 * (kernel.warps + 1),
-                                                                 shared) == cudaSuccess &&
+                   cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                       &blocks, kernel.kernel, 32 * (kernel.warps + CARD_POSTMEN),
+                       shared) == cudaSuccess &&
                    blocks > 0;
         if (!yes)
             (void)cudaGetLastError();
@@ -134,17 +135,20 @@ bool available_on_card(enum bl_precision precision, int which)
     return answer == YES;
 }
 
-/* Blocks are as large as can be: the fewer, the sooner they hear of each other. */
+/* Blocks are as many as can be: a block's step takes the longer the more rows it has, and
+ * to hear of many blocks takes hardly longer than of few. */
 Shape card_of(enum bl_precision precision, int64_t m, int w, const Card &card)
 {
     const PanelKernels &kernels = kernels_of(precision);
     const int most = card.processors < CARD_BLOCKS ? card.processors : CARD_BLOCKS;
     for (int which = 0; which < CARD_KERNELS && card.cooperative; which++) {
         const PanelKernel &kernel = kernels.card[which];
-        const int64_t rows = int64_t(32) * kernel.warps * kernel.rows,
-                      blocks = (m + rows - 1) / rows;
-        if (w <= kernel.width && blocks <= most && available_on_card(precision, which))
-            return {&kernel, int(blocks), kernel.warps};
+        const int64_t rows = int64_t(32) * kernel.rows,
+                      warps = (m + rows * most - 1) / (rows * most),
+                      blocks = (m + rows * warps - 1) / (rows * warps);
+        if (w <= kernel.width && warps <= kernel.warps &&
+            available_on_card(precision, which))
+            return {&kernel, int(blocks), int(warps)};
     }
     return {};
 }
@@ -216,10 +220,12 @@ cudaError_t launch_on_card(const LargePanel &panel, const Shape &shape,
     cudaError_t error = cudaMemsetAsync(panel.work, 0, card_bytes(shape.blocks), stream);
     if (error != cudaSuccess)
         return error;
-    return cudaLaunchCooperativeKernel(
-        shape.kernel->kernel, dim3(unsigned(shape.blocks)),
-        dim3(unsigned(32 * (shape.warps + 1))), parameters,
-        card_shared(*shape.kernel, panel.w, kernels_of(panel.precision).element), stream);
+    return cudaLaunchCooperativeKernel(shape.kernel->kernel, dim3(unsigned(shape.blocks)),
+                                       dim3(unsigned(32 * (shape.warps + CARD_POSTMEN))),
+                                       parameters,
+                                       card_shared(*shape.kernel, shape.warps, panel.w,
+                                                   kernels_of(panel.precision).element),
+                                       stream);
 }
 
 cudaError_t launch_grid(const LargePanel &panel, const Card &card, cudaStream_t stream)

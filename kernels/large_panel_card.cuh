@@ -3,17 +3,19 @@
  * Instantiated by large_panel_{s,d,c,z}.cu, launched cooperatively by large_panel.cu;
  * code for sm_90 and up only. Rows are treated as in large_panel.cuh, whose comment comes
  * first: what is here is how blocks that share no cluster hear of each other. A block's
- * last warp, the postman, is its only one that does.
+ * last two warps, the postman and his mate, are its only ones that do.
  *
  * Its block's best candidate for column j goes out as a head, by which all choose, and a
- * body, which only the chosen one's is read of; a step later the rest of the chosen row.
- * The postman hands the block what it reads, and then only looks for more. All is written
- * in COPIES, that not all blocks read the same line.
+ * body, which only the chosen one's is read of: this is the postman's. The rest of the
+ * chosen row follows when its owner has it up to date, which the others do not wait for:
+ * this is his mate's. Both hand the block what they read, and then only look for more.
+ * All is written in COPIES, that not all blocks read the same line.
  *
- * Why a packet is read when it is written again, two columns later: a block writes about
- * column j + 2 once its warps have offered their candidates for it, hence when its
- * postman has read all heads of j + 1, whose writers had read head and body of j and the
- * rest of j - 1.
+ * Why a packet is read when it is written again, two columns later: a block writes head
+ * and body of column j + 2 once its warps have offered their candidates for it, hence
+ * when it has read all heads of j + 1, whose writers had read head and body of j. The
+ * rest of j
+ * + 2 comes after all heads of j + 2, whose writers had used the rest of j.
  */
 #ifndef BL_LARGE_PANEL_CARD_CUH
 #define BL_LARGE_PANEL_CARD_CUH
@@ -144,18 +146,6 @@ struct CardPostman {
         }
     }
 
-    /* The rest of the row that was chosen for column j, from the block that has it. */
-    __device__ __forceinline__ void carry_rest(int j)
-    {
-        cluster::wait(cluster::address(&mail.own_ready[j % 2]), own_phases >> j % 2 & 1);
-        own_phases ^= 1u << j % 2;
-        if (lane < Board::REST)
-            BL_UNROLL
-        for (int which = 0; which < Board::COPIES; which++)
-            send(board.rest(j, which) + lane,
-                 packed(mail.own[j % 2], lane, w * int(sizeof(T)), unsigned(j + 1)));
-    }
-
     /* All heads about column j: the best one's third word, and whose it is. */
     __device__ __forceinline__ unsigned choose(int j, int &of)
     {
@@ -191,24 +181,18 @@ struct CardPostman {
         return from_lane(q.x[2], from);
     }
 
-    /* The letter about column j and the rest of the row before it reach the block. True:
-     * the chosen row is the block's own. */
-    __device__ __forceinline__ bool receive(int j, const Pivots &pivots, int64_t offset)
+    /* The letter about column j reaches the block; its first word says whether the chosen
+     * row is the block's own. */
+    __device__ __forceinline__ void receive(int j, const Pivots &pivots, int64_t offset)
     {
         int of;
         const unsigned head = choose(j, of);
-        const bool has_rest = j > 0 && j + 2 < w, has_body = lane < Board::BODY;
-        const Packet *const body_at = board.body(j, copy, of) + (has_body ? lane : 0),
-                            *const rest_at = board.rest(j - 1, copy) + lane;
-        /* What of the row is still to come: the packets of columns j + 2 .. w - 1. */
-        const bool waits = has_rest && lane >= (j + 2) * int(sizeof(T)) / 12 &&
-                           lane < packets_of(w * int(sizeof(T)));
-        Packet body = {}, rest = {};
+        const bool has_body = lane < Board::BODY;
+        const Packet *const at = board.body(j, copy, of) + (has_body ? lane : 0);
+        Packet body = {};
         until([&] {
-            if (has_body && body.number != unsigned(j + 1))
-                body = look(body_at);
-            if (waits && rest.number != unsigned(j))
-                rest = look(rest_at);
+            if (has_body)
+                body = look(at);
             return !has_body || body.number == unsigned(j + 1);
         });
         Letter<T> &letter = mail.letters[j % PANEL_TURN][0];
@@ -216,6 +200,7 @@ struct CardPostman {
         if (has_body)
             unpack(body, letter.next, lane, 4 * sizeof(T));
         if (lane == 0) {
+            letter.high = of == block;
             letter.position = position;
             letter.scaling = scaling;
         }
@@ -227,20 +212,6 @@ struct CardPostman {
             if (scaling == SCALE_ZERO && zero == 0)
                 zero = offset + j + 1;
         }
-        if (has_rest) {
-            until([&] {
-                if (waits && rest.number != unsigned(j))
-                    rest = look(rest_at);
-                return !waits || rest.number == unsigned(j);
-            });
-            if (waits)
-                unpack(rest, mail.rest[(j - 1) % PANEL_TURN], lane, w * int(sizeof(T)));
-            __syncwarp();
-            if (lane == 0)
-                cluster::arrive(
-                    cluster::address(&mail.rest_arrived[(j - 1) % PANEL_TURN]));
-        }
-        return of == block;
     }
 
     /* What any block has stored is there. */
@@ -262,39 +233,93 @@ struct CardPostman {
         const Pivots pivots = {g.pivots, g.int_size, 0};
         for (int j = 0; j < w; j++) {
             carry(j);
-            if (j > 0 && owns && j + 2 < w)
-                carry_rest(j - 1);
-            owns = receive(j, pivots, g.offset);
+            receive(j, pivots, g.offset);
         }
         if (block == 0 && lane == 0 && zero && *g.info == 0)
             *g.info = zero;
         meet_all();
     }
+};
 
-    bool owns = false;       /* the row that was chosen last */
-    unsigned own_phases = 0; /* bit i: of own_ready[i] */
+/* Columns j + 3 .. w - 1 of the row that was chosen for column j. */
+template <class T, int N>
+struct CardMate {
+    using Board = CardBoard<T, N>;
+    PanelMail<T, N> &mail;
+    const Board board;
+    const int w, lane, copy;
+    unsigned phases = 0; /* bit i: of own_ready[i] */
+
+    __device__ __forceinline__ CardMate(PanelMail<T, N> &m, const LargePanel &g,
+                                        int block, int blocks)
+        : mail(m), board{(Packet *)g.work, blocks}, w(g.w), lane(threadIdx.x % 32),
+          copy(block % Board::COPIES)
+    {
+    }
+
+    __device__ __forceinline__ void carry(int j)
+    {
+        cluster::wait(cluster::address(&mail.own_ready[j % 2]), phases >> j % 2 & 1);
+        phases ^= 1u << j % 2;
+        if (lane < Board::REST)
+            BL_UNROLL
+        for (int which = 0; which < Board::COPIES; which++)
+            send(board.rest(j, which) + lane,
+                 packed(mail.own[j % 2], lane, w * int(sizeof(T)), unsigned(j + 1)));
+    }
+
+    __device__ __forceinline__ void receive(int j)
+    {
+        const bool waits = lane >= (j + 3) * int(sizeof(T)) / 12 &&
+                           lane < packets_of(w * int(sizeof(T)));
+        Packet rest = {};
+        until([&] {
+            if (waits)
+                rest = look(board.rest(j, copy) + lane);
+            return !waits || rest.number == unsigned(j + 1);
+        });
+        if (waits)
+            unpack(rest, mail.rest[j % PANEL_TURN], lane, w * int(sizeof(T)));
+        __syncwarp();
+        if (lane == 0)
+            cluster::arrive(cluster::address(&mail.rest_arrived[j % PANEL_TURN]));
+    }
+
+    __device__ __forceinline__ void run()
+    {
+        for (int j = 0; j + 3 < w; j++) {
+            cluster::wait(cluster::address(&mail.arrived[j % 2]), j / 2 % 2);
+            if (mail.letters[j % PANEL_TURN][0].high)
+                carry(j);
+            receive(j);
+        }
+    }
 };
 
 #endif
 
 #ifdef __CUDACC__
-/* w <= N. Threads: at most WARPS warps of R rows a thread, and a warp more. Dynamic
+/* w <= N. Threads: at most WARPS warps of R rows a thread, and two warps more. Dynamic
  * shared memory: the finished columns, w times the rows of the block. */
 template <class T, int N, int R, int WARPS>
-__global__ void __launch_bounds__(32 * (WARPS + 1), 1) card_panel(const LargePanel g)
+__global__ void __launch_bounds__(32 * (WARPS + CARD_POSTMEN), 1)
+    card_panel(const LargePanel g)
 {
 #    if __CUDA_ARCH__ >= 900
     __shared__ PanelMail<T, N> mail;
     extern __shared__ __align__(16) char finished[];
-    const int threads = blockDim.x - 32;
+    const int threads = blockDim.x - 32 * CARD_POSTMEN, me = threadIdx.x,
+              block = blockIdx.x;
     begin_mail(mail);
-    if (int(threadIdx.x) < threads) {
-        PanelRows<T, N, R, CardRows<T, N>> rows(mail, (T *)finished, threads, g,
-                                                int(blockIdx.x));
+    if (me < threads) {
+        PanelRows<T, N, R, CardRows<T, N>> rows(mail, (T *)finished, threads, g, block);
         rows.run(g);
-    } else {
-        CardPostman<T, N> postman(mail, blockDim.x, g, int(blockIdx.x), gridDim.x);
+    } else if (me < threads + 32) {
+        CardPostman<T, N> postman(mail, threads + 32, g, block, gridDim.x);
         postman.run(g);
+    } else {
+        CardMate<T, N> mate(mail, g, block, gridDim.x);
+        mate.run();
     }
 #    else
     (void)g;

@@ -12,9 +12,9 @@ const PanelKernels &panel_kernels_d()
          {(const void *)cluster_panel<double, 32, 1, 16>, 32, 1, 16},
          {(const void *)cluster_panel<double, 16, 2, 15>, 16, 2, 15},
          {(const void *)cluster_panel<double, 8, 4, 15>, 8, 4, 15}},
-        {{(const void *)card_panel<double, 32, 1, 15>, 32, 1, 15},
-         {(const void *)card_panel<double, 32, 1, 19>, 32, 1, 19},
-         {(const void *)card_panel<double, 16, 2, 15>, 16, 2, 15}},
+        {{(const void *)card_panel<double, 32, 1, 14>, 32, 1, 14},
+         {(const void *)card_panel<double, 32, 1, 18>, 32, 1, 18},
+         {(const void *)card_panel<double, 16, 2, 14>, 16, 2, 14}},
         (const void *)grid_panel<double>};
     return kernels;
 }

@@ -32,9 +32,10 @@ struct LargePanel {
 };
 
 /* The threads of its kernels, and what they tell each other. */
-constexpr int PANEL_WARPS = 19;  /* of a block at most, the postman not counted */
+constexpr int PANEL_WARPS = 18;  /* of a block at most, postmen not counted */
 constexpr int PANEL_BLOCKS = 16; /* of a cluster at most */
 constexpr int CARD_BLOCKS = 160; /* of large_panel_card.cuh at most, in whole warps */
+constexpr int CARD_POSTMEN = 2;  /* warps of a block there */
 constexpr int CARD_COPIES = 4;   /* of what one of these blocks tells all */
 
 } // namespace bl

@@ -17,7 +17,7 @@ struct PanelKernel {
     const void *kernel;
     int width; /* columns */
     int rows;  /* a thread */
-    int warps; /* a block, the postman not counted */
+    int warps; /* a block, postmen not counted */
 };
 
 struct PanelKernels {

@@ -13,9 +13,9 @@ const PanelKernels &panel_kernels_s()
          {(const void *)cluster_panel<float, 32, 2, 15>, 32, 2, 15},
          {(const void *)cluster_panel<float, 16, 4, 15>, 16, 4, 15},
          {}},
-        {{(const void *)card_panel<float, 32, 1, 15>, 32, 1, 15},
-         {(const void *)card_panel<float, 32, 2, 15>, 32, 2, 15},
-         {(const void *)card_panel<float, 16, 4, 15>, 16, 4, 15}},
+        {{(const void *)card_panel<float, 32, 1, 14>, 32, 1, 14},
+         {(const void *)card_panel<float, 32, 2, 14>, 32, 2, 14},
+         {(const void *)card_panel<float, 16, 4, 14>, 16, 4, 14}},
         (const void *)grid_panel<float>};
     return kernels;
 }

@@ -13,9 +13,9 @@ const PanelKernels &panel_kernels_z()
          {(const void *)cluster_panel<Complex<double>, 16, 1, 16>, 16, 1, 16},
          {(const void *)cluster_panel<Complex<double>, 8, 2, 15>, 8, 2, 15},
          {}},
-        {{(const void *)card_panel<Complex<double>, 16, 1, 15>, 16, 1, 15},
-         {(const void *)card_panel<Complex<double>, 16, 1, 19>, 16, 1, 19},
-         {(const void *)card_panel<Complex<double>, 8, 2, 15>, 8, 2, 15}},
+        {{(const void *)card_panel<Complex<double>, 16, 1, 14>, 16, 1, 14},
+         {(const void *)card_panel<Complex<double>, 16, 1, 18>, 16, 1, 18},
+         {(const void *)card_panel<Complex<double>, 8, 2, 14>, 8, 2, 14}},
         (const void *)grid_panel<Complex<double>>};
     return kernels;
 }

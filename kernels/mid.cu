@@ -229,6 +229,7 @@ void launch_blocked(const struct bl_job *job, Launcher &launcher)
                         other = some_of(job, half, job->batch - half);
     Launcher beside(launcher.card, side->stream());
     launcher.then(side->fork());
+    beside.error = launcher.error;
     launch_panels(&one, launcher);
     launch_panels(&other, beside);
     launcher.then(beside.error);

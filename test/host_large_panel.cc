@@ -17,7 +17,7 @@ namespace
 template <class T>
 using Factor = void(int *, int *, T *, int *, int *, int *);
 
-/* What card_panel() does, by `blocks` blocks of `warps` warps and a postman each. */
+/* What card_panel() does, by `blocks` blocks of `warps` warps and two postmen each. */
 template <class T, int N, int R>
 void factor_panel(LargePanel g, int blocks, int warps)
 {
@@ -30,15 +30,17 @@ void factor_panel(LargePanel g, int blocks, int warps)
     std::vector<Packet> packets(
         size_t(Board::BLOCK * blocks + 2 * Board::COPIES * Board::REST));
     g.work = packets.data();
-    cluster::launch(blocks, threads + 32, [&](int block) {
+    cluster::launch(blocks, threads + 32 * CARD_POSTMEN, [&](int block) {
         Mail &mail = *(Mail *)cluster::shared[block];
         begin_mail(mail);
         if (int(threadIdx.x) < threads)
             PanelRows<T, N, R, CardRows<T, N>>(mail, finished[block].data(), threads, g,
                                                block)
                 .run(g);
-        else
+        else if (int(threadIdx.x) < threads + 32)
             CardPostman<T, N>(mail, threads + 32, g, block, blocks).run(g);
+        else
+            CardMate<T, N>(mail, g, block, blocks).run();
     });
 }
 

@@ -25,7 +25,7 @@
 namespace host_warp
 {
 
-constexpr int SIZE = 32, MOST = 2304;
+constexpr int SIZE = 32, MOST = 3456;
 constexpr size_t STACK = 256 << 10;
 
 /* Where threads wait until `expected` have come. */
