@@ -88,17 +88,14 @@ __global__ void __launch_bounds__(CholeskyLeft<T, UPPER>::THREADS,
     }
     Panel::place_rows(m, d.n, thread);
     __syncthreads();
-    if (thread == Panel::THREADS - 1) { /* not the leader, who has no time */
+    if (thread == Panel::THREADS - 1) {
         m.writes = atomicAdd(d.arrived, 1) == gridDim.x - 1;
         if (m.writes)
             *d.arrived = 0;
     }
     __syncwarp();
-    Panel::factor(m, thread);
+    Panel::factor(m, d, first, thread);
     __syncthreads();
-    Panel::put_rows_back(m, d, first, thread);
-    if (m.writes)
-        Panel::put_block(m, d, thread);
     if (thread == 0)
         Panel::put_info(m, d);
 }

@@ -745,9 +745,11 @@ struct CholeskyPanel {
             part(x[e], p) = -c[p][e];
     }
 
-    /* The lane's columns of a strip are c, c + 1, ...: `own` is its row. */
-    template <bool WAITS>
-    static BL_HD void solve_strip(Memory &m, T *own, int strip, int lane)
+    /* The lane's columns of a strip are c, c + 1, ...: `own` is its row, and what becomes
+     * of it there is what done() is told. */
+    template <bool WAITS, class Done>
+    static BL_HD void solve_strip(Memory &m, T *own, int strip, int lane,
+                                  const Done &done)
     {
         const int begin = strip * STRIP, share = lane % SHARE, c = begin + EACH * share;
         T x[EACH];
@@ -791,17 +793,24 @@ struct CholeskyPanel {
         BL_UNROLL
         for (int e = 0; e < EACH; e++)
             own[c + e] = x[e];
+        done(strip, x);
         meet_warp();
     }
 
+    struct Nothing {
+        BL_HD void operator()(int, const T (&)[EACH]) const
+        {
+        }
+    };
+
     /* WAITS: while the leader is at work. */
-    template <bool WAITS>
-    static BL_HD void solve(Memory &m, int solver)
+    template <bool WAITS, class Done = Nothing>
+    static BL_HD void solve(Memory &m, int solver, const Done &done = Done())
     {
         T *own = m.rows + solver / SHARE * PITCH;
         BL_ROLLED
         for (int strip = 0; strip < STRIPS; strip++)
-            solve_strip<WAITS>(m, own, strip, solver % 32);
+            solve_strip<WAITS>(m, own, strip, solver % 32, done);
     }
 
     /* All threads; before it fetch_all(), before that place_rows() where n < NB, and

@@ -111,15 +111,33 @@ struct FastCholeskyPanel : CholeskyPanel<T, UPPER, true> {
         T d[LEAF][LEAF], y[2][LEAF];
     };
 
+    /* Rows `first` to first + LEAF - 1 of a column, in loads of 16 bytes. */
+    static BL_HD void get_rows_of_leaf(const T *column, int first, T (&to)[LEAF])
+    {
+        constexpr int PACK = 16 / int(sizeof(T));
+        struct alignas(16) Pack {
+            T x[PACK];
+        };
+        BL_UNROLL
+        for (int i = 0; i < LEAF; i += PACK) {
+            const Pack pack = *(const Pack *)(column + first + i);
+            BL_UNROLL
+            for (int j = 0; j < PACK; j++)
+                to[i + j] = pack.x[j];
+        }
+    }
+
     template <bool BOTH>
     static BL_HD void get_leaf(const Memory &m, Leaf &leaf, int first, int lane)
     {
         BL_UNROLL
         for (int w = 0; w < LEAF; w++) {
             const T *column = m.block + (first + w) * PITCH;
+            T rows[LEAF];
+            get_rows_of_leaf(column, first, rows);
             BL_UNROLL
             for (int i = w; i < LEAF; i++)
-                leaf.d[i][w] = column[first + i];
+                leaf.d[i][w] = rows[i];
             BL_UNROLL
             for (int s = BOTH ? 0 : 1; s < 2; s++)
                 leaf.y[s][w] = column[lane + 32 * s];
@@ -196,20 +214,19 @@ struct FastCholeskyPanel : CholeskyPanel<T, UPPER, true> {
     {
         T l[LEAF][LEAF];
         BL_UNROLL
-        for (int w = 0; w < LEAF; w++)
-            BL_UNROLL
         for (int k = 0; k < LEAF; k++)
-            l[w][k] = conj(m.block[(first + k) * PITCH + first + LEAF + w]);
+            get_rows_of_leaf(m.block + (first + k) * PITCH, first + LEAF, l[k]);
         BL_UNROLL
         for (int k = 0; k < LEAF; k++)
             BL_UNROLL
         for (int w = 0; w < LEAF; w++) {
+            const T own = conj(l[k][w]);
             BL_UNROLL
             for (int i = w; i < LEAF; i++)
-                next.d[i][w] = Panel::less(next.d[i][w], l[w][k], conj(l[i][k]));
+                next.d[i][w] = Panel::less(next.d[i][w], own, l[k][i]);
             BL_UNROLL
             for (int s = BOTH ? 0 : 1; s < 2; s++)
-                next.y[s][w] = Panel::less(next.y[s][w], l[w][k], leaf.y[s][k]);
+                next.y[s][w] = Panel::less(next.y[s][w], own, leaf.y[s][k]);
         }
     }
 
@@ -367,10 +384,26 @@ struct FastCholeskyPanel : CholeskyPanel<T, UPPER, true> {
         Panel::meet_at(Panel::LEAF_DONE, 32 + HELPERS);
     }
 
-    /* As the panel's. */
-    static BL_HD void factor(Memory &m, int thread)
+    /* A strip of the block on the diagonal to its place, by the solvers. */
+    static BL_HD void put_strip(const Memory &m, const LargeDiagonal<T> &d, int strip,
+                                int solver)
     {
-        const int lane = thread % 32;
+        constexpr int STRIP = Panel::STRIP;
+        BL_UNROLL
+        for (int q = 0; q < NB * STRIP / Panel::SOLVERS; q++) {
+            const int e = q * Panel::SOLVERS + solver, i = UPPER ? e / STRIP : e % NB,
+                      k = strip * STRIP + (UPPER ? e % STRIP : e / NB);
+            if (i >= k && i < d.n)
+                *element(UPPER, d.a, d.lda, i, k) = m.block[k * PITCH + i];
+        }
+    }
+
+    /* As the panel's; what is done goes back to memory at once. The last of the solvers
+     * has made known before whether this block `writes`. */
+    static BL_HD void factor(Memory &m, const LargeDiagonal<T> &d, int64_t first,
+                             int thread)
+    {
+        const int lane = thread % 32, solver = thread - 32 - HELPERS;
         if (thread < 32) {
             const int bad = lead(m, lane);
             if (lane == 0)
@@ -378,7 +411,18 @@ struct FastCholeskyPanel : CholeskyPanel<T, UPPER, true> {
         } else if (thread < 32 + HELPERS) {
             help(m, thread / 32 - 1, lane);
         } else {
-            Panel::template solve<true>(m, thread - 32 - HELPERS);
+            const int64_t row = first + solver / Panel::SHARE;
+            Panel::template solve<true>(
+                m, solver, [&](int strip, const T(&x)[Panel::EACH]) {
+                    const int k =
+                        strip * Panel::STRIP + lane % Panel::SHARE * Panel::EACH;
+                    BL_UNROLL
+                    for (int e = 0; e < Panel::EACH; e++)
+                        if (row < d.beside)
+                            *element(UPPER, d.a, d.lda, d.n + row, k + e) = x[e];
+                    if (m.writes)
+                        put_strip(m, d, strip, solver);
+                });
         }
     }
 };

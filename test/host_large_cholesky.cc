@@ -100,12 +100,10 @@ void factor_fast(Case<T> &c, int blocks)
                 left.put();
                 Panel::place_rows(m, d.n, thread);
                 Panel::meet_block();
-                m.writes = b == shares - 1;
-                Panel::factor(m, thread);
+                if (thread == Left::THREADS - 1)
+                    m.writes = b == shares - 1;
+                Panel::factor(m, d, b * Panel::ROWS, thread);
                 Panel::meet_block();
-                Panel::put_rows_back(m, d, b * Panel::ROWS, thread);
-                if (m.writes)
-                    Panel::put_block(m, d, thread);
                 if (thread == 0)
                     Panel::put_info(m, d);
             });
