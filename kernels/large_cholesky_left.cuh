@@ -125,23 +125,35 @@ struct CholeskyLeft {
     {
         return tile >= column / TILE_ROWS;
     }
+    /* Tiles three at a time, whose loads are under way at once. */
+    static constexpr int AT_A_TIME = 3;
+
+    template <int FIRST>
+    BL_HD void multiply_tiles(const T *from, int k, const T (&b)[2])
+    {
+        T a[AT_A_TIME][4];
+        BL_UNROLL
+        for (int q = 0; q < AT_A_TIME; q++)
+            BL_UNROLL
+        for (int e = 0; e < 4; e++)
+            a[q][e] =
+                from[place((FIRST + q) * TILE_ROWS + row + e % 2 * 8, k + e / 2 * 4)];
+        BL_UNROLL
+        for (int q = 0; q < AT_A_TIME; q++)
+            if (FIRST + q >= DIAGONAL_TILES - 1 || is_mine(FIRST + q))
+                multiply_parts(x[FIRST + q], a[q], b);
+    }
     BL_HD void multiply_slice(const T *from)
     {
+        static_assert(TILES == 2 * AT_A_TIME && AT_A_TIME == DIAGONAL_TILES - 1);
         BL_UNROLL
         for (int l = 0; l < DEPTH; l += TILE_SIDE) {
             const int k = l + pair / 2;
             const T b[2] = {from[place(column + row, k)],
                             from[place(column + row, k + 4)]};
-            BL_UNROLL
-            for (int r = 0; r < TILES; r++) {
-                if (!is_mine(r))
-                    continue;
-                T a[4];
-                BL_UNROLL
-                for (int e = 0; e < 4; e++)
-                    a[e] = from[place(r * TILE_ROWS + row + e % 2 * 8, k + e / 2 * 4)];
-                multiply_parts(x[r], a, b);
-            }
+            multiply_tiles<AT_A_TIME>(from, k, b);
+            if (is_mine(AT_A_TIME - 1))
+                multiply_tiles<0>(from, k, b);
         }
     }
 
@@ -185,51 +197,69 @@ struct CholeskyLeft {
         multiply_slices(slices);
     }
 
-    /* act(sum, line, k) of the elements that there are. */
-    template <class F>
-    BL_HD void each(F act)
+    BL_HD int line_of(int tile, int e) const
     {
-        BL_UNROLL
-        for (int r = 0; r < TILES; r++) {
-            if (!is_mine(r))
-                continue;
-            BL_UNROLL
-            for (int e = 0; e < 4; e++) {
-                const int line = r * TILE_ROWS + row + e / 2 * 8,
-                          k = column + pair + e % 2;
-                T sum;
-                BL_UNROLL
-                for (int p = 0; p < PARTS; p++)
-                    part(sum, p) = x[r][p][e];
-                act(sum, line, k);
-                BL_UNROLL
-                for (int p = 0; p < PARTS; p++)
-                    x[r][p][e] = part(sum, p);
-            }
-        }
+        return tile * TILE_ROWS + row + e / 2 * 8;
     }
-    /* The sums less the elements of A. */
+    BL_HD int column_of(int e) const
+    {
+        return column + pair + e % 2;
+    }
+
+    /* The sums less the elements of A, where there are such. */
+    template <int FIRST>
+    BL_HD void subtract_tiles()
+    {
+        T y[AT_A_TIME][4];
+        BL_UNROLL
+        for (int q = 0; q < AT_A_TIME; q++)
+            BL_UNROLL
+        for (int e = 0; e < 4; e++) {
+            const int line = line_of(FIRST + q, e), k = column_of(e);
+            const bool there = is_there(line) && k < d.n && line >= k;
+            const T *at = element<const T>(UPPER, d.a, d.lda, row_of(line), k);
+            y[q][e] = *(there ? at : d.a);
+            if (!there)
+                y[q][e] = from_real<T>(0);
+        }
+        BL_UNROLL
+        for (int q = 0; q < AT_A_TIME; q++)
+            BL_UNROLL
+        for (int e = 0; e < 4; e++)
+            BL_UNROLL
+        for (int p = 0; p < PARTS; p++)
+            x[FIRST + q][p][e] -= part(y[q][e], p);
+    }
     BL_HD void subtract_elements()
     {
-        each([&](T &sum, int line, int k) {
-            if (is_there(line) && k < d.n && line >= k)
-                sum = sub(sum, *element<const T>(UPPER, d.a, d.lda, row_of(line), k));
-        });
+        subtract_tiles<AT_A_TIME>();
+        if (is_mine(AT_A_TIME - 1))
+            subtract_tiles<0>();
     }
+
     /* Minus that to where it is factored. Positions that no row is at behave as rows of
      * the unit matrix. */
     BL_HD void put()
     {
         typename Panel::Memory &m = memory.panel;
-        each([&](T sum, int line, int k) {
-            if (line >= NB)
-                m.rows[(line - NB) * Panel::PITCH + k] = negative(sum);
-            else if (line == k)
-                m.block[k * Panel::PITCH + k] =
-                    from_real<T>(line < d.n ? -real(sum) : R(1));
-            else if (line > k)
-                m.block[k * Panel::PITCH + line] = negative(sum);
-        });
+        BL_UNROLL
+        for (int r = 0; r < TILES; r++) {
+            if (r < DIAGONAL_TILES && !is_mine(r))
+                continue;
+            BL_UNROLL
+            for (int e = 0; e < 4; e++) {
+                const int line = line_of(r, e), k = column_of(e);
+                T y;
+                BL_UNROLL
+                for (int p = 0; p < PARTS; p++)
+                    part(y, p) = -x[r][p][e];
+                if (r >= DIAGONAL_TILES)
+                    m.rows[(line - NB) * Panel::PITCH + k] = y;
+                else
+                    m.block[k * Panel::PITCH + line] =
+                        line == k ? from_real<T>(line < d.n ? real(y) : R(1)) : y;
+            }
+        }
     }
 };
 
