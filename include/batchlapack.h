@@ -179,7 +179,8 @@ BATCHLAPACK_DECLARE(getrsnp_batch_strided, BATCHLAPACK_GETRSNP_STRIDED)
  * A X = B: getrf, then getrs, in one pass. A n x n, B n x nrhs, overwritten by the
  * factors and by X.
  *
- * INFO = k: U(k,k) is exactly zero; the factors are there, B is as it was given.
+ * INFO = k: U(k,k) is exactly zero. A and ipiv hold what getrf leaves, all of it; B is as
+ * it was given.
  * Exact.
  */
 #define BATCHLAPACK_GESV_STRIDED(T, R, I)                                                \
@@ -194,8 +195,8 @@ BATCHLAPACK_DECLARE(gesv_batch_strided, BATCHLAPACK_GESV_STRIDED)
  * getri_oop leaves them and writes the inverse to ainv (stride_ainv at least
  * ldainv * n), which must not overlap a.
  *
- * INFO = k: U(k,k) is exactly zero; there is no inverse. getri leaves the factors as they
- * are; what getri_oop leaves in ainv is not defined.
+ * INFO = k: U(k,k) is exactly zero; there is no inverse. a keeps the factors as they were
+ * given, in getri too; what getri_oop leaves in ainv is not defined. ipiv is only read.
  */
 #define BATCHLAPACK_GETRI_STRIDED(T, R, I)                                               \
     (const I *n, T *a, const I *lda, const I *stride_a, const I *ipiv,                   \
@@ -213,7 +214,9 @@ BATCHLAPACK_DECLARE(getri_oop_batch_strided, BATCHLAPACK_GETRI_OOP_STRIDED)
  * The inverse of every n x n matrix in one pass (getrf and getri fused); ainv may be a
  * itself, with the same leading dimension and stride, otherwise a is only read.
  *
- * INFO = k: U(k,k) of getrf is exactly zero; what is left in ainv is not defined.
+ * INFO = k: U(k,k) of getrf is exactly zero; there is no inverse. Up to n = 32 ainv then
+ * holds the factors of getrf (their interchanges are not kept); what is left in ainv for
+ * larger n is not defined. An a that is not ainv is as it was given.
  * Method: the papers of getrf; for the column order of the inverse, batched inversion
  * with delayed correction (2023).
  */

@@ -160,9 +160,7 @@ bool has_parts(const struct bl_job *job, const Card &card)
     return has_cholesky(job) && job->uplo == 'L' && job->n >= CHOLESKY_PARTS_FROM;
 }
 
-/* Whether the interchanges left of a block are put off to the end. With columns that come
- * later they must be: these take a block's interchanges and products before the next
- * block's interchanges. */
+/* Whether the interchanges left of a block are put off to the end of its part. */
 bool puts_off(const struct bl_job *job, const Card &card)
 {
     return has_lu(job) && fits_on_chip(job, card) &&
@@ -222,7 +220,7 @@ Layout layout_of(const struct bl_job *job, const Card &card)
     if (job->routine == BL_POTRI)
         at.maps += aligned((3 * job->n + 128) * 128 * element[job->precision]);
     at.few = at.maps;
-    if (has_lu(job) && (puts_off(job, card) || has_parts(job, card)))
+    if (has_lu(job))
         at.few += aligned(
             large_maps_bytes(job->m, least(job->m, job->n), outer_block(job, card)));
     if (is_inverse(job) || is_turned(job) || has_forth(job, card))
@@ -391,10 +389,12 @@ void factor_panel(Matrix<T> &x, int64_t j, int w)
 template <class T>
 LargeStep<T> step_of(const Matrix<T> &x, int64_t j, int64_t w)
 {
-    return {int(w),     x.pivots(j), x.job->int_size,
-            j,          x.at(j, j),  x.lda,
-            x.at(j, 0), x.lda,       0,
-            0,          0,           0};
+    LargeStep<T> step = {int(w),     x.pivots(j), x.job->int_size,
+                         j,          x.at(j, j),  x.lda,
+                         x.at(j, 0), x.lda,       0,
+                         0,          0,           0};
+    step.fused = is_fast(x.job);
+    return step;
 }
 
 struct Range {
@@ -412,38 +412,65 @@ bool is_last(const struct bl_job *job)
     return part_of(job).to == job->n;
 }
 
+/* The rows of U from i to i + w in the columns `right`, whose rows from j to i are there:
+ * less the products of the latter, and solved for. */
+template <class T>
+void solve_row(Matrix<T> &x, int64_t j, int64_t i, int64_t w, Range right)
+{
+    const int64_t first = right.from, columns = right.to - first;
+    update(x, LargeUpdate<T>{w, columns, i - j, x.at(i, j), x.lda, x.at(j, first), x.lda,
+                             x.at(i, first), x.lda, PLAIN, PLAIN, WHOLE});
+    LargeStep<T> step = step_of(x, i, w);
+    step.ipiv = nullptr;
+    step.right = first;
+    step.right_end = right.to;
+    step.odd = &x.state->odd;
+    step.chained = x.link();
+    x.then(large_step(step, x.card, x.stream));
+}
+
+/* The rows below `next` in the columns `right`, less all products of the columns of A and
+ * the rows from j to `next`. */
+template <class T>
+void update_below(Matrix<T> &x, int64_t j, int64_t next, Range right)
+{
+    const int64_t first = right.from;
+    update(x, LargeUpdate<T>{x.m - next, right.to - first, next - j, x.at(next, j), x.lda,
+                             x.at(j, first), x.lda, x.at(next, first), x.lda, PLAIN,
+                             PLAIN, WHOLE});
+}
+
 /* The block of columns from j to `next` has been factored: interchanges in the columns
  * `left` of it and `right` of it; of the latter also the rows of U and the update of all
- * rows below. A block that is too wide for one step takes several, after each of which
- * the rows of the following one are updated. */
+ * rows below. A block that is too wide for one step takes several, for each of which the
+ * rows are updated with those before. */
 template <class T>
 void apply_block(Matrix<T> &x, int64_t j, int64_t next, Range left, Range right)
 {
-    const int64_t first = right.from, columns = right.to - first;
-    for (int64_t i = j, w; i < next; i += w) {
-        w = least(LARGE_BLOCK<T>, next - i);
-        LargeStep<T> step = step_of(x, i, w);
-        step.left = left.from;
-        step.left_end = left.to;
-        step.right = first;
-        step.right_end = right.to;
-        step.odd = &x.state->odd;
-        if (i > j)
-            step.l = nullptr;
-        step.chained = x.link();
-        x.then(large_step(step, x.stream));
-        if (i == j || columns == 0)
-            continue;
-        update(x, LargeUpdate<T>{w, columns, i - j, x.at(i, j), x.lda, x.at(j, first),
-                                 x.lda, x.at(i, first), x.lda, PLAIN, PLAIN, WHOLE});
-        x.then(large_triangle(LargeTriangle<T>{int(w), x.at(i, i), x.lda, PLAIN, false,
-                                               true, x.at(i, first), x.lda, columns,
-                                               nullptr, nullptr, x.link()},
-                              x.stream));
+    if (next - j > LARGE_BLOCK<T>) {
+        const int64_t width = outer_block(x.job, x.card);
+        x.then(large_moves(
+            {x.m, next, width, x.ipiv, x.job->int_size, x.maps, int(j / width)}, x.a,
+            x.lda, left.from, left.to, right.from, right.to, x.stream));
+        x.follows = false;
+        for (int64_t i = j; i < next && right.from < right.to; i += LARGE_BLOCK<T>)
+            solve_row(x, j, i, least(LARGE_BLOCK<T>, next - i), right);
+        update_below(x, j, next, right);
+        return;
     }
-    update(x, LargeUpdate<T>{x.m - next, columns, next - j, x.at(next, j), x.lda,
-                             x.at(j, first), x.lda, x.at(next, first), x.lda, PLAIN,
-                             PLAIN, WHOLE});
+    LargeStep<T> step = step_of(x, j, next - j);
+    step.left = left.from;
+    step.left_end = left.to;
+    step.right = right.from;
+    step.right_end = right.to;
+    step.odd = &x.state->odd;
+    step.chained = x.link();
+    if (large_takes_beside(step, x.m - j, x.card)) {
+        x.then(large_beside(step, x.m - j, x.stream));
+        return;
+    }
+    x.then(large_step(step, x.card, x.stream));
+    update_below(x, j, next, right);
 }
 
 /* The columns from j to `end`, at most LARGE_BLOCK, by panels. */
@@ -549,9 +576,26 @@ bool waits_for_panels(const Matrix<T> &x, int64_t w, int64_t next, int64_t end)
            double(end - next) / COLUMN_RATE;
 }
 
-/* A part of A takes the blocks of the columns before it, as far as they do not have them
- * yet. Then the next outer block takes its products first and is then factored beside the
- * update of all others. */
+/* The columns `part`, which have come now, take what the columns before them, up to
+ * `first`, do to them: all interchanges at once, the rows of U, and one update of all
+ * rows below, which is as wide as it can be. The columns before them have had all of
+ * these interchanges. */
+template <class T>
+void catch_up(Matrix<T> &x, int64_t first, Range part)
+{
+    const LargeMaps maps = {x.m,    first,           outer_block(x.job, x.card),
+                            x.ipiv, x.job->int_size, x.maps};
+    x.then(large_forth(maps, x.at(0, part.from), x.lda, part.to - part.from, nullptr,
+                       x.stream));
+    for (int64_t i = 0, w; i < first; i += w) {
+        w = least(LARGE_BLOCK<T>, first - i);
+        solve_row(x, 0, i, w, part);
+    }
+    update_below(x, 0, first, part);
+}
+
+/* A part of A catches up with the columns before it. Then the next outer block takes its
+ * products first and is then factored beside the update of all others. */
 template <class T>
 void factor_lu(Matrix<T> &x)
 {
@@ -561,10 +605,8 @@ void factor_lu(Matrix<T> &x)
                   first = least(part.from, order);
     const bool off = puts_off(x.job, x.card);
     x.chains = x.card.capability >= 90;
-    for (int64_t j = 0, next; j < first; j = next) {
-        next = least(j + outer, first);
-        apply_block(x, j, next, {0, 0}, part);
-    }
+    if (first > 0)
+        catch_up(x, first, part);
     Chain<T> chain(x, first + outer < order && !x.alone);
     factor_outer(chain.matrix(), first, least(first + outer, order));
     for (int64_t j = first, next, end; j < order && !chain.failed(); j = next) {
@@ -582,9 +624,10 @@ void factor_lu(Matrix<T> &x)
     }
     chain.end();
     x.chains = x.follows = false;
-    if (off && is_last(x.job))
-        x.then(large_left({x.m, order, outer, x.ipiv, x.job->int_size, x.maps}, x.a,
-                          x.lda, x.stream));
+    if (off && first < order)
+        x.then(large_left(
+            {x.m, order, outer, x.ipiv, x.job->int_size, x.maps, int(first / outer)}, x.a,
+            x.lda, x.stream));
 }
 
 /* From the triangle's point of view: element (i, k) of v in large_cholesky.cuh. */
@@ -727,7 +770,7 @@ void interchange_sides(Matrix<T> &x)
         step.ldb = x.ldb;
         step.right_end = x.sides;
         step.unless = x.unless();
-        x.then(large_step(step, x.stream));
+        x.then(large_step(step, x.card, x.stream));
     }
 }
 

@@ -49,8 +49,8 @@ cudaError_t large_update(const LargeUpdate<T> &u, const Card &card, cudaStream_t
 /* What a block of columns does to the others. Of B, whose row 0 is the block's first,
  * the columns from `left` to `left_end` and from `right` to `right_end` take the block's
  * w <= LARGE_BLOCK<T> interchanges: pivots begin at `ipiv` and count rows from one, row 0
- * of B being `base` + 1. The first w rows of the right ones are then solved for with the
- * unit lower triangle L, if it is not NULL. */
+ * of B being `base` + 1; none without `ipiv`. The first w rows of the right ones are then
+ * solved for with the unit lower triangle L, if it is not NULL. */
 template <class T>
 constexpr int LARGE_BLOCK = Traits<T>::complex ? 64 : 128;
 
@@ -66,12 +66,21 @@ struct LargeStep {
     int64_t ldb;
     int64_t left, left_end, right, right_end;
     const int64_t *unless = nullptr;
-    int *odd = nullptr; /* set to 1 where a solution is not finite, for complex T */
+    int *odd = nullptr; /* set to 1 where a solution is not finite, for complex T and
+                         * exact arithmetic */
+    bool fused = false; /* fast arithmetic */
     bool chained = false;
 };
 
 template <class T>
-cudaError_t large_step(const LargeStep<T> &s, cudaStream_t stream);
+cudaError_t large_step(const LargeStep<T> &s, const Card &card, cudaStream_t stream);
+
+/* The same and the update of the right columns' rows below, of m rows of B from its row 0
+ * on, in one kernel: whether there is one for this, and its launch. */
+template <class T>
+bool large_takes_beside(const LargeStep<T> &s, int64_t m, const Card &card);
+template <class T>
+cudaError_t large_beside(const LargeStep<T> &s, int64_t m, cudaStream_t stream);
 
 /* The interchanges of m rows with `order` pivots, in blocks of `width` <= 512. */
 struct LargeMaps {
@@ -84,10 +93,17 @@ struct LargeMaps {
 size_t large_maps_bytes(int64_t m, int64_t order, int64_t width);
 
 /* The first `order` columns of A were factored in such blocks, and each block has had the
- * interchanges of its own columns only: it takes those of all later ones. What is below a
- * block must fit on chip, a column at a time. */
+ * interchanges of all blocks before x.begin and of its own columns only: it takes those
+ * of all later ones. What is below a block must fit on chip, a column at a time. */
 template <class T>
 cudaError_t large_left(LargeMaps x, T *a, int64_t lda, cudaStream_t stream);
+
+/* The interchanges of the one block x.begin, at most up to x.order, in the columns of A
+ * from `left` to `left_end` and from `right` to `right_end`. */
+template <class T>
+cudaError_t large_moves(const LargeMaps &x, T *a, int64_t lda, int64_t left,
+                        int64_t left_end, int64_t right, int64_t right_end,
+                        cudaStream_t stream);
 
 /* B := P^T B, of m rows. A column must fit on chip. */
 template <class T>

@@ -28,6 +28,10 @@ struct FragmentTile {
     static constexpr size_t BYTES = size_t(STAGES) * STAGE * sizeof(T);
 };
 
+/* Whether there are such units for T, as sm_90 has them. */
+template <class T>
+constexpr bool HAS_FRAGMENTS = sizeof(Real<T>) == sizeof(double);
+
 #if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 900
 
 /* c += a b; a is 16 x 8, b 8 x 8. With g = lane / 4 and t = lane % 4 a lane has rows g
@@ -54,6 +58,10 @@ struct Fragment {
     {
         x[i] = y;
     }
+    __device__ __forceinline__ double get(int i) const
+    {
+        return x[i];
+    }
 };
 
 template <int N>
@@ -63,6 +71,10 @@ struct Fragment<Complex<double>, N> {
     {
         x[i] = y.re;
         im[i] = y.im;
+    }
+    __device__ __forceinline__ Complex<double> get(int i) const
+    {
+        return {x[i], im[i]};
     }
 };
 

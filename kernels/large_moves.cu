@@ -63,14 +63,16 @@ __global__ void __launch_bounds__(MOVES_THREADS) join_maps(const LargeMaps x, in
     }
 }
 
-/* A block owns a column; shared memory holds what is below its block's diagonal. */
+/* A block owns a column; shared memory holds what is below its block's diagonal, or that
+ * of x.begin. */
 template <class T>
 __global__ void __launch_bounds__(MOVES_THREADS)
     move_left(const LargeMaps x, int blocks, T *a, int64_t lda)
 {
     extern __shared__ __align__(16) char shared[];
     T *const old = (T *)shared;
-    const int64_t b = blockIdx.x / x.width + 1, first = b * x.width;
+    const int64_t b = max(blockIdx.x / x.width + 1, int64_t(x.begin)),
+                  first = b * x.width;
     const int rows = int(x.m - first);
     const int *map = x.maps + (blocks + b) * x.m + first;
     T *column = a + first + blockIdx.x * lda;
@@ -82,6 +84,49 @@ __global__ void __launch_bounds__(MOVES_THREADS)
         if (from != i)
             column[i] = old[from];
     }
+}
+
+/* Of the block of pivots x.begin; a thread owns one of them and a thread block some
+ * neighbouring columns, from which all is read before anything is written. */
+constexpr int MOVES_AT_ONCE = 4;
+
+template <class T>
+__global__ void __launch_bounds__(MOVES_THREADS)
+    move_rows(const LargeMaps x, T *a, int64_t lda, int64_t left_blocks, int64_t left,
+              int64_t left_end, int64_t right, int64_t right_end)
+{
+    const int64_t first = x.begin * x.width;
+    const int w = int(min(x.width, x.order - first)), k = int(threadIdx.x);
+    const int *map = x.maps + x.begin * x.m + first;
+    const bool is_right = blockIdx.x >= left_blocks;
+    const int64_t j = is_right ? right + (blockIdx.x - left_blocks) * MOVES_AT_ONCE
+                               : left + blockIdx.x * int64_t(MOVES_AT_ONCE),
+                  columns = (is_right ? right_end : left_end) - j;
+    T *const top = a + first + j * lda;
+    const Pivots pivots = {(void *)x.ipiv, x.int_size, first};
+    T up[MOVES_AT_ONCE], down[MOVES_AT_ONCE];
+    int source = 0, place = 0;
+    if (k < w) {
+        source = map[k];
+        place = int(pivots.get(k));
+        const int former = place < w ? 0 : map[place];
+        BL_UNROLL
+        for (int c = 0; c < MOVES_AT_ONCE; c++)
+            if (c < columns) {
+                up[c] = top[source + c * lda];
+                down[c] = top[former + c * lda];
+            }
+    }
+    __syncthreads();
+    if (k >= w)
+        return;
+    BL_UNROLL
+    for (int c = 0; c < MOVES_AT_ONCE; c++)
+        if (c < columns) {
+            top[k + c * lda] = up[c];
+            if (place >= w)
+                top[place + c * lda] = down[c];
+        }
 }
 
 /* A block owns a column of B, of m rows, which shared memory holds. */
@@ -189,16 +234,31 @@ template <class T>
 cudaError_t large_left(LargeMaps x, T *a, int64_t lda, cudaStream_t stream)
 {
     const int blocks = int(quotient(x.order, x.width));
-    if (blocks < 2)
+    x.begin = x.begin > 0 ? x.begin : 1;
+    if (blocks <= x.begin)
         return cudaSuccess;
-    const size_t bytes = size_t(x.m - x.width) * sizeof(T);
+    const size_t bytes = size_t(x.m - x.begin * x.width) * sizeof(T);
     cudaError_t error = allow_shared(move_left<T>, bytes);
     if (error != cudaSuccess)
         return error;
-    x.begin = 1;
     make_maps(x, blocks, stream);
     move_left<<<unsigned((blocks - 1) * x.width), MOVES_THREADS, bytes, stream>>>(
         x, blocks, a, lda);
+    return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t large_moves(const LargeMaps &x, T *a, int64_t lda, int64_t left,
+                        int64_t left_end, int64_t right, int64_t right_end,
+                        cudaStream_t stream)
+{
+    const int64_t left_blocks = quotient(left_end - left, MOVES_AT_ONCE),
+                  blocks = left_blocks + quotient(right_end - right, MOVES_AT_ONCE);
+    if (blocks == 0)
+        return cudaSuccess;
+    map_blocks<<<1, MOVES_THREADS, 0, stream>>>(x);
+    move_rows<<<unsigned(blocks), MOVES_THREADS, 0, stream>>>(
+        x, a, lda, left_blocks, left, left_end, right, right_end);
     return cudaGetLastError();
 }
 
@@ -251,6 +311,8 @@ cudaError_t large_end_inverse(const LargeMaps &x, const T *y, T *a, int64_t lda,
 
 #define BL_INSTANCE(T)                                                                   \
     template cudaError_t large_left(LargeMaps, T *, int64_t, cudaStream_t);              \
+    template cudaError_t large_moves(const LargeMaps &, T *, int64_t, int64_t, int64_t,  \
+                                     int64_t, int64_t, cudaStream_t);                    \
     template cudaError_t large_back(const LargeMaps &, T *, int64_t, int64_t,            \
                                     cudaStream_t);                                       \
     template cudaError_t large_forth(const LargeMaps &, T *, int64_t, int64_t,           \

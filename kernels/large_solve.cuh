@@ -1,8 +1,8 @@
 /* A triangular solve with a block of rows, on columns that stay in registers.
  *
- * Used by the kernels of large_step.cuh and large_triangle.cuh. A warp owns two columns,
- * its lane l their rows l, l + 32, ...; a thread block owns sixteen columns. The triangle
- * comes through shared memory, eight columns at a time, several such chunks in flight.
+ * Used by the kernels of large_step.cuh and large_triangle.cuh. A warp owns one or two
+ * columns, its lane l their rows l, l + 32, ... The triangle comes through shared memory,
+ * eight columns at a time, several such chunks in flight.
  */
 #ifndef BL_LARGE_SOLVE_CUH
 #define BL_LARGE_SOLVE_CUH
@@ -14,9 +14,16 @@
 namespace bl
 {
 
-constexpr int STEP_HELD = 2;     /* columns a warp */
-constexpr int STEP_COLUMNS = 16; /* a block */
-constexpr int STEP_THREADS = 32 * STEP_COLUMNS / STEP_HELD;
+/* What a block of threads owns: HELD columns a warp, RUN rows of which are solved for at
+ * once. */
+template <int HELD_, int WARPS, int RUN_>
+struct StepShape {
+    static constexpr int HELD = HELD_, COLUMNS = HELD * WARPS, THREADS = 32 * WARPS,
+                         RUN = RUN_;
+};
+/* With few columns it is the time of one that counts. */
+using WideStep = StepShape<2, 8, 1>;
+using NarrowStep = StepShape<1, 4, 4>;
 constexpr int STEP_CHUNK = 8; /* columns of the triangle that come at once */
 constexpr int STEP_STAGES = 4;
 
@@ -25,17 +32,17 @@ constexpr int STEP_STAGES = 4;
 enum Skip { NEVER, IN_BLOCK, ALWAYS };
 
 /* A warp's columns: row lane + 32 q of column c. */
-template <class T, int W>
-using Columns = T[W / 32][STEP_HELD];
+template <class T, int W, class S>
+using Columns = T[W / 32][S::HELD];
 
 /* act(i, c, x): element i of the warp's column c, for all that a lane has. */
-template <int W, class T, class Act>
-__device__ __forceinline__ void each_held(Columns<T, W> &x, const Act &act)
+template <int W, class S, class T, class Act>
+__device__ __forceinline__ void each_held(Columns<T, W, S> &x, const Act &act)
 {
     BL_UNROLL
     for (int q = 0; q < W / 32; q++)
         BL_UNROLL
-    for (int c = 0; c < STEP_HELD; c++)
+    for (int c = 0; c < S::HELD; c++)
         act(int(threadIdx.x) % 32 + 32 * q, c, x[q][c]);
 }
 
@@ -45,13 +52,13 @@ using Chunks = T[STEP_STAGES][STEP_CHUNK * W];
 
 /* element(i, k) is the address of the triangle's element in row i >= column k. PLACING
  * says which of the two is contiguous in memory; a chunk has W rows. */
-template <int W, Placing PLACING, class T, class Element>
+template <int W, class S, Placing PLACING, class T, class Element>
 __device__ __forceinline__ void fetch_chunk(int k0, int w, Element element, T *chunk)
 {
-    static_assert(STEP_THREADS % W == 0, "a thread fetches of one row, or one column");
+    static_assert(S::THREADS % W == 0, "a thread fetches of one row, or one column");
     BL_UNROLL
-    for (int r = 0; r < STEP_CHUNK * W / STEP_THREADS; r++) {
-        const int e = threadIdx.x + r * STEP_THREADS;
+    for (int r = 0; r < STEP_CHUNK * W / S::THREADS; r++) {
+        const int e = threadIdx.x + r * S::THREADS;
         const int i = PLACING == PLAIN ? e % W : e / STEP_CHUNK,
                   l = PLACING == PLAIN ? e / W : e % STEP_CHUNK;
         const bool there = i >= k0 + l && i < w;
@@ -59,23 +66,25 @@ __device__ __forceinline__ void fetch_chunk(int k0, int w, Element element, T *c
     }
 }
 
-template <int W, Placing PLACING, class T, class Element>
+template <int W, class S, Placing PLACING, class T, class Element>
 __device__ __forceinline__ void begin_solve(int w, Element element, Chunks<T, W> &chunks)
 {
     for (int q = 0; q < STEP_STAGES - 1; q++) {
         if (q * STEP_CHUNK < w)
-            fetch_chunk<W, PLACING>(q * STEP_CHUNK, w, element, chunks[q]);
+            fetch_chunk<W, S, PLACING>(q * STEP_CHUNK, w, element, chunks[q]);
         fetched_so_far();
     }
 }
 
-/* The rows 32 BLOCK .. 32 BLOCK + 31 are solved for, one after the other, and each is
- * taken from all below. This is a chain: a row's product waits for the row before. */
-template <int W, Placing PLACING, Skip SKIP, int BLOCK, class T, class Element>
+/* The rows 32 BLOCK .. 32 BLOCK + 31 are solved for and each is taken from all below.
+ * This is a chain: a row's product waits for the row before. So that few of its links go
+ * from lane to lane, all lanes solve for RUN rows, with the same operations as the
+ * lanes that own these. */
+template <int W, class S, Placing PLACING, Skip SKIP, int BLOCK, class T, class Element>
 __device__ __forceinline__ void solve_rows(int w, bool unit, Element element,
-                                           Chunks<T, W> &chunks, Columns<T, W> &x)
+                                           Chunks<T, W> &chunks, Columns<T, W, S> &x)
 {
-    constexpr int BLOCKS = W / 32;
+    constexpr int BLOCKS = W / 32, HELD = S::HELD, RUN = S::RUN;
     const int lane = threadIdx.x % 32;
     auto used = [](T a) { return PLACING == TURNED ? conj(a) : a; };
     const int end = min(w, 32 * BLOCK + 32);
@@ -84,53 +93,74 @@ __device__ __forceinline__ void solve_rows(int w, bool unit, Element element,
         __syncthreads();
         const int ahead = k0 + (STEP_STAGES - 1) * STEP_CHUNK;
         if (ahead < w)
-            fetch_chunk<W, PLACING>(ahead, w, element,
-                                    chunks[ahead / STEP_CHUNK % STEP_STAGES]);
+            fetch_chunk<W, S, PLACING>(ahead, w, element,
+                                       chunks[ahead / STEP_CHUNK % STEP_STAGES]);
         fetched_so_far();
-        const T *chunk = chunks[k0 / STEP_CHUNK % STEP_STAGES];
         BL_UNROLL
-        for (int t = 0; t < STEP_CHUNK; t++) {
-            const int k = k0 % 32 + t;
-            T y[STEP_HELD];
-            bool zero[STEP_HELD] = {}; /* xTRSM asks before it divides */
+        for (int t0 = 0; t0 < STEP_CHUNK; t0 += RUN) {
+            const T *chunk = chunks[k0 / STEP_CHUNK % STEP_STAGES] + t0 * W;
+            const int k = k0 % 32 + t0;
+            T y[RUN][HELD];
+            bool zero[RUN][HELD] = {};
             BL_UNROLL
-            for (int c = 0; c < STEP_HELD; c++) {
-                y[c] = from_lane(x[BLOCK][c], k);
-                if (SKIP == ALWAYS)
-                    zero[c] = is_zero(y[c]);
-                if (!unit && k0 + t < w && !(SKIP == ALWAYS && zero[c])) {
-                    y[c] = div(y[c], used(chunk[t * W + 32 * BLOCK + k]));
-                    if (lane == k)
-                        x[BLOCK][c] = y[c];
+            for (int r = 0; r < RUN; r++)
+                BL_UNROLL
+            for (int c = 0; c < HELD; c++)
+                y[r][c] = from_lane(x[BLOCK][c], k + r);
+            BL_UNROLL
+            for (int r = 0; r < RUN; r++)
+                BL_UNROLL
+            for (int c = 0; c < HELD; c++) {
+                T &own = y[r][c];
+                if (SKIP == ALWAYS) /* xTRSM asks before it divides */
+                    zero[r][c] = is_zero(own);
+                if (!unit && k0 + t0 + r < w && !(SKIP == ALWAYS && zero[r][c]))
+                    own = div(own, used(chunk[r * W + 32 * BLOCK + k + r]));
+                if (SKIP == IN_BLOCK)
+                    zero[r][c] = is_zero(own);
+                BL_UNROLL
+                for (int i = r + 1; i < RUN; i++) {
+                    const T a = used(chunk[r * W + 32 * BLOCK + k + i]),
+                            z = sub(y[i][c], mul(own, a));
+                    if (SKIP == NEVER || !zero[r][c])
+                        y[i][c] = z;
                 }
             }
             BL_UNROLL
             for (int q = BLOCK; q < BLOCKS; q++) {
-                const T a = used(chunk[t * W + 32 * q + lane]);
                 const bool skips = SKIP == ALWAYS ||
                                    (SKIP == IN_BLOCK && q * 32 / NB == BLOCK * 32 / NB);
                 BL_UNROLL
-                for (int c = 0; c < STEP_HELD; c++) {
-                    const T z = sub(x[q][c], mul(y[c], a));
-                    if ((q > BLOCK || lane > k) &&
-                        !(skips && (SKIP == ALWAYS ? zero[c] : is_zero(y[c]))))
-                        x[q][c] = z;
+                for (int r = 0; r < RUN; r++) {
+                    const T a = used(chunk[r * W + 32 * q + lane]);
+                    BL_UNROLL
+                    for (int c = 0; c < HELD; c++) {
+                        const T z = sub(x[q][c], mul(y[r][c], a));
+                        if ((q > BLOCK || lane >= k + RUN) && !(skips && zero[r][c]))
+                            x[q][c] = z;
+                    }
                 }
             }
+            BL_UNROLL
+            for (int r = 0; r < RUN; r++)
+                BL_UNROLL
+            for (int c = 0; c < HELD; c++)
+                if (lane == k + r)
+                    x[BLOCK][c] = y[r][c];
         }
     }
     if constexpr (BLOCK + 1 < BLOCKS)
         if (end < w)
-            solve_rows<W, PLACING, SKIP, BLOCK + 1>(w, unit, element, chunks, x);
+            solve_rows<W, S, PLACING, SKIP, BLOCK + 1>(w, unit, element, chunks, x);
 }
 
 /* x := (triangle of order w)^-1 x, the triangle conjugated where it is TURNED. All
  * threads of the block call it, after begin_solve(). */
-template <int W, Placing PLACING, Skip SKIP, class T, class Element>
+template <int W, class S, Placing PLACING, Skip SKIP, class T, class Element>
 __device__ __forceinline__ void solve_columns(int w, bool unit, Element element,
-                                              Chunks<T, W> &chunks, Columns<T, W> &x)
+                                              Chunks<T, W> &chunks, Columns<T, W, S> &x)
 {
-    solve_rows<W, PLACING, SKIP, 0>(w, unit, element, chunks, x);
+    solve_rows<W, S, PLACING, SKIP, 0>(w, unit, element, chunks, x);
 }
 
 } // namespace bl

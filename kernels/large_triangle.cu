@@ -16,19 +16,19 @@ cudaError_t large_triangle(const LargeTriangle<T> &s, cudaStream_t stream)
                                           : (const void *)solve_block<T, PLAIN, false>)
                              : (s.upwards ? (const void *)solve_block<T, TURNED, true>
                                           : (const void *)solve_block<T, TURNED, false>);
-    const int64_t blocks = (s.n + STEP_COLUMNS - 1) / STEP_COLUMNS;
-    return launch_large(kernel, blocks, STEP_THREADS, 0, s, s.chained, stream);
+    const int64_t blocks = (s.n + WideStep::COLUMNS - 1) / WideStep::COLUMNS;
+    return launch_large(kernel, blocks, WideStep::THREADS, 0, s, s.chained, stream);
 }
 
 template <class T>
 cudaError_t large_inverses(const LargeInverses<T> &s, cudaStream_t stream)
 {
     constexpr int W = LARGE_BLOCK<T>;
-    const dim3 grid(W / STEP_COLUMNS, unsigned((s.n + W - 1) / W));
+    const dim3 grid(W / WideStep::COLUMNS, unsigned((s.n + W - 1) / W));
     if (s.upper)
-        invert_blocks<T, true><<<grid, STEP_THREADS, 0, stream>>>(s);
+        invert_blocks<T, true><<<grid, WideStep::THREADS, 0, stream>>>(s);
     else
-        invert_blocks<T, false><<<grid, STEP_THREADS, 0, stream>>>(s);
+        invert_blocks<T, false><<<grid, WideStep::THREADS, 0, stream>>>(s);
     return cudaGetLastError();
 }
 
@@ -36,8 +36,8 @@ template <class T>
 cudaError_t large_copy(int w, int64_t n, const T *from, T *b, int64_t ldb,
                        const int64_t *unless, cudaStream_t stream)
 {
-    constexpr int COLUMNS = STEP_THREADS / LARGE_BLOCK<T>;
-    copy_rows<<<unsigned((n + COLUMNS - 1) / COLUMNS), STEP_THREADS, 0, stream>>>(
+    constexpr int COLUMNS = WideStep::THREADS / LARGE_BLOCK<T>;
+    copy_rows<<<unsigned((n + COLUMNS - 1) / COLUMNS), WideStep::THREADS, 0, stream>>>(
         w, n, from, b, ldb, unless);
     return cudaGetLastError();
 }

@@ -86,10 +86,6 @@ cudaError_t launch_fragments(const LargeUpdate<T> &u, cudaStream_t stream)
                         stream);
 }
 
-/* In fragments, as sm_90 has them. */
-template <class T>
-constexpr bool HAS_FRAGMENTS = sizeof(Real<T>) == sizeof(double);
-
 template <class T>
 cudaError_t update_by_fragments(const LargeUpdate<T> &u, const Card &card,
                                 cudaStream_t stream)

@@ -112,6 +112,40 @@ __device__ __forceinline__ void put_where(bool yes, V *to, V v)
 #endif
 }
 
+/* x -= y, where `yes`; a predicate, not a branch. */
+__device__ __forceinline__ void subtract_where(bool yes, float &x, float y)
+{
+#ifdef __CUDA_ARCH__
+    asm("{ .reg .pred p;\n"
+        "setp.ne.u32 p, %2, 0;\n"
+        "@p sub.rn.f32 %0, %0, %1; }"
+        : "+f"(x)
+        : "f"(y), "r"(unsigned(yes)));
+#else
+    if (yes)
+        x = sub(x, y);
+#endif
+}
+__device__ __forceinline__ void subtract_where(bool yes, double &x, double y)
+{
+#ifdef __CUDA_ARCH__
+    asm("{ .reg .pred p;\n"
+        "setp.ne.u32 p, %2, 0;\n"
+        "@p sub.rn.f64 %0, %0, %1; }"
+        : "+d"(x)
+        : "d"(y), "r"(unsigned(yes)));
+#else
+    if (yes)
+        x = sub(x, y);
+#endif
+}
+template <class R>
+__device__ __forceinline__ void subtract_where(bool yes, Complex<R> &x, Complex<R> y)
+{
+    subtract_where(yes, x.re, y.re);
+    subtract_where(yes, x.im, y.im);
+}
+
 __device__ __forceinline__ void put_integer(void *p, int size, int64_t value)
 {
     if (size == 4)

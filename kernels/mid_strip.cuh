@@ -46,27 +46,29 @@ enum Products { SEPARATE, FUSED, FRAGMENTS, EVERY };
 
 constexpr int STRIP_THREADS = 256, DEPTH = 16; /* columns of L in shared memory */
 
-/* Rows of U: four, one below the other, lie in different banks, for fragments with eight
+/* Rows of U: for fragments four, one below the other, lie in different banks, with eight
  * columns each. */
-template <class T, Products P = SEPARATE>
-constexpr int STRIP_STRIDE = NB + (P == FRAGMENTS ? 32 : 64) / int(sizeof(T));
-
-/* Slices of L in shared memory: one, or for fragments the one at hand and those on their
- * way; columns lie as the rows of U do. */
 template <class T, Products P>
-constexpr int STRIP_SLICES = P != FRAGMENTS    ? 1
-                             : sizeof(T) == 16 ? 2
-                                               : 3;
+constexpr int STRIP_STRIDE = NB + (P == FRAGMENTS ? 32 : 16) / int(sizeof(T));
 
+/* Columns of L lie as the rows of U do for fragments. Slices of it in shared memory: the
+ * one at hand and those on their way. */
 template <class T, Products P>
 constexpr int SLICE_STRIDE = P == FRAGMENTS ? STRIP_STRIDE<T, P> : NB;
 
+template <class T>
+constexpr int STRIP_SLICES = sizeof(T) == 16 ? 2 : 3;
+
 template <class T, Products P>
 constexpr size_t STRIP_BYTES =
-    (NB * STRIP_STRIDE<T, P> + STRIP_SLICES<T, P> * DEPTH * SLICE_STRIDE<T, P>)*sizeof(T);
+    (NB * STRIP_STRIDE<T, P> + STRIP_SLICES<T> * DEPTH * SLICE_STRIDE<T, P>)*sizeof(T);
 
-template <class T> /* a multiprocessor; the fastest on an H100 */
+/* Blocks a multiprocessor, and whether a tile is fetched while the one before it is being
+ * multiplied: the fastest on an H100. */
+template <class T, Products P>
 constexpr int STRIP_BLOCKS = Traits<T>::complex ? 2 : 3;
+template <class T, Products P>
+constexpr bool STRIP_AHEAD = sizeof(Real<T>) == 4;
 
 template <Products P, class T>
 __device__ __forceinline__ T less_product(T a, T x, T y)
@@ -77,69 +79,16 @@ __device__ __forceinline__ T less_product(T a, T x, T y)
         return minus_product<true, PLAIN, PLAIN>(a, x, y);
 }
 
-/* Tiles of 64 rows below the corner, 4 x 4 of which a thread holds, rows 16 apart. A has
- * `rows` rows, as L, and `columns` columns; of L, `width`. */
-template <class T, Products P, int STRIDE>
-__device__ __forceinline__ void subtract_by_threads(T *A, const T *L, int64_t lda,
-                                                    int rows, int columns, int width,
-                                                    const T (*u)[STRIDE], T (*l)[NB])
+/* The same, where `yes`. */
+template <Products P, class T>
+__device__ __forceinline__ void take_out(bool yes, T &a, T x, T y)
 {
-    const int thread = threadIdx.x, r0 = thread % 16, c0 = thread / 16 * 4;
-    for (int top = width; top < rows; top += NB) {
-        T a[4][4], next[DEPTH * NB / STRIP_THREADS];
-        constexpr int LOADS = DEPTH * NB / STRIP_THREADS;
-        BL_UNROLL
-        for (int i = 0; i < 4; i++)
-            BL_UNROLL
-        for (int j = 0; j < 4; j++) {
-            int row = top + r0 + 16 * i, c = c0 + j;
-            a[i][j] =
-                A[(row < rows ? row : rows - 1) + (c < columns ? c : columns - 1) * lda];
-        }
-        BL_UNROLL
-        for (int e = 0; e < LOADS; e++) {
-            int at = thread + e * STRIP_THREADS, row = top + at % NB, k = at / NB;
-            next[e] = L[(row < rows ? row : rows - 1) + (k < width ? k : 0) * lda];
-        }
-        for (int from = 0; from < width; from += DEPTH) {
-            __syncthreads();
-            BL_UNROLL
-            for (int e = 0; e < LOADS; e++) {
-                int at = thread + e * STRIP_THREADS;
-                l[at / NB][at % NB] = next[e];
-            }
-            __syncthreads();
-            if (from + DEPTH < width)
-                BL_UNROLL
-            for (int e = 0; e < LOADS; e++) {
-                int at = thread + e * STRIP_THREADS, row = top + at % NB;
-                int k = from + DEPTH + at / NB;
-                next[e] = L[(row < rows ? row : rows - 1) + (k < width ? k : 0) * lda];
-            }
-            const int end = width - from < DEPTH ? width - from : DEPTH;
-            BL_UNROLL_BY_TWO
-            for (int k = 0; k < end; k++) {
-                T x[4], y[4];
-                BL_UNROLL
-                for (int i = 0; i < 4; i++)
-                    x[i] = load(&l[k][r0 + 16 * i], true);
-                read_row(y, &u[from + k][c0]);
-                BL_UNROLL
-                for (int j = 0; j < 4; j++)
-                    BL_UNROLL
-                for (int i = 0; i < 4; i++)
-                    a[i][j] = less_product<P>(a[i][j], x[i], y[j]);
-            }
-        }
-        BL_UNROLL
-        for (int i = 0; i < 4; i++)
-            BL_UNROLL
-        for (int j = 0; j < 4; j++) {
-            int row = top + r0 + 16 * i, c = c0 + j;
-            if (row < rows && c < columns)
-                A[row + c * lda] = a[i][j];
-        }
-    }
+    if constexpr (P == EVERY)
+        a = less_product<P>(a, x, y);
+    else if constexpr (P == SEPARATE)
+        subtract_where(yes, a, mul(x, y));
+    else if (yes)
+        a = less_product<P>(a, x, y);
 }
 
 /* x, of which the compiler knows nothing. */
@@ -151,37 +100,165 @@ __device__ __forceinline__ int64_t opaque(int64_t x)
     return x;
 }
 
-/* The same by fragments, of a panel of 64 columns. A warp has 16 x 32 of a tile. Slices
- * of L are on their way while others are multiplied. */
-template <class T, int STRIDE>
+/* Slices of a panel's L, rows from 0 on, on their way through a ring in shared memory: 64
+ * rows by DEPTH columns, each tile from left to right. */
+template <class T, Products P>
+struct LeftSlices {
+    static constexpr int SLICES = STRIP_SLICES<T>, STRIDE = SLICE_STRIDE<T, P>;
+    T (*const l)[STRIDE]; /* l[k][row] */
+    const T *from;        /* this thread's first element of the next slice */
+    const int64_t lda;
+    int rows, width, column = 0, ahead = 0, at_hand = 0;
+
+    __device__ __forceinline__ LeftSlices(T (*ring)[STRIDE], const T *L, int64_t ld, int m,
+                                          int columns)
+        : l(ring), from(L + threadIdx.x % NB + threadIdx.x / NB * ld), lda(ld),
+          rows(m - int(threadIdx.x % NB)), width(columns - int(threadIdx.x / NB))
+    {
+        BL_UNROLL
+        for (int i = 0; i < SLICES - 1; i++)
+            begin();
+    }
+    /* Of the next one. */
+    __device__ __forceinline__ void begin()
+    {
+        T *const to =
+            &l[ahead * DEPTH + int(threadIdx.x) / NB][int(threadIdx.x) % NB];
+        BL_UNROLL
+        for (int e = 0; e < DEPTH * NB / STRIP_THREADS; e++) {
+            constexpr int APART = STRIP_THREADS / NB;
+            fetch(to + e * APART * STRIDE, from + e * APART * lda,
+                  rows > 0 && column + e * APART < width);
+        }
+        ahead = ahead + 1 == SLICES ? 0 : ahead + 1;
+        column += DEPTH;
+        from += DEPTH * lda;
+        if (column == NB) {
+            column = 0;
+            rows -= NB;
+            from += NB - NB * lda;
+        }
+        fetched_so_far();
+    }
+    /* It is there, and its predecessor is done with. The block. */
+    __device__ __forceinline__ const T (*next())[STRIDE]
+    {
+        await_fetched<SLICES - 2>();
+        __syncthreads();
+        begin();
+        const T(*const slice)[STRIDE] = l + at_hand * DEPTH;
+        at_hand = at_hand + 1 == SLICES ? 0 : at_hand + 1;
+        return slice;
+    }
+};
+
+/* U of a strip, by the panel's corner. A warp has eight columns, four lanes one of them:
+ * lane q of these rows q RUN + i, in turns of 4 RUN rows; 4 of 16 rows. */
+template <class T, Products P>
+struct Corner {
+    static constexpr int RUN = 16 / sizeof(T), TURN = 4 * RUN, EACH = NB / 4;
+    const int q = threadIdx.x % 32 / 8, column = threadIdx.x / 32 * 8 + threadIdx.x % 8;
+    T x[EACH];
+
+    __device__ __forceinline__ int row_of(int i) const
+    {
+        return i / RUN * TURN + q * RUN + i % RUN;
+    }
+    /* Steps FROM to FROM + 15, whose columns are in `l`. */
+    template <int FROM, int STRIDE>
+    __device__ __forceinline__ void solve(const T (*l)[STRIDE])
+    {
+        BL_UNROLL
+        for (int s = 0; s < DEPTH; s++) {
+            const int k = FROM + s, own = k / TURN * RUN + k % RUN, turn = k % TURN;
+            const T y = from_lane(x[own], turn / RUN * 8 + int(threadIdx.x) % 8);
+            const bool yes = P == EVERY || !is_zero(y);
+            BL_UNROLL
+            for (int i = k / TURN * RUN; i < EACH; i += RUN) {
+                T left[RUN];
+                load_run(&l[s][row_of(i)], left);
+                BL_UNROLL
+                for (int j = 0; j < RUN; j++)
+                    if (i >= (k / TURN + 1) * RUN)
+                        take_out<P>(yes, x[i + j], left[j], y);
+                    else if (q * RUN + j > turn)
+                        take_out<P>(yes, x[i + j], left[j], y);
+            }
+        }
+    }
+};
+
+/* Tiles of 64 rows below the corner, 4 x 4 of which a thread holds, rows 16 apart. A has
+ * `rows` rows, as L, and `columns` columns; row i is still in row from_row[i]. */
+template <class T, Products P, int STRIDE>
+__device__ __forceinline__ void subtract_by_threads(T *A, int64_t lda, int rows,
+                                                    int columns, const T (*u)[STRIDE],
+                                                    const short *from_row,
+                                                    LeftSlices<T, P> &slices)
+{
+    const int thread = threadIdx.x, r0 = thread % 16, c0 = thread / 16 * 4;
+    T a[4][4], next[4][4];
+    auto read_tile = [&](int top, T(&x)[4][4]) {
+        const int64_t ld = opaque(lda); /* addresses are not worth registers */
+        BL_UNROLL
+        for (int i = 0; i < 4; i++) {
+            const int from = from_row[min(top + r0 + 16 * i, rows - 1)];
+            BL_UNROLL
+            for (int j = 0; j < 4; j++)
+                x[i][j] = A[from + min(c0 + j, columns - 1) * ld];
+        }
+    };
+    if (STRIP_AHEAD<T, P> && NB < rows)
+        read_tile(NB, next);
+#pragma unroll 1
+    for (int top = NB; top < rows; top += NB) {
+        if (STRIP_AHEAD<T, P>) {
+            memcpy(a, next, sizeof a);
+            read_tile(top + NB, next);
+        } else {
+            read_tile(top, a);
+        }
+#pragma unroll 1
+        for (int from = 0; from < NB; from += DEPTH) {
+            const T(*const l)[SLICE_STRIDE<T, P>] = slices.next();
+            const T *const left = &l[0][r0], *const right = &u[from][c0];
+            _Pragma("unroll 4") for (int k = 0; k < DEPTH; k++)
+            {
+                T x[4], y[4];
+                BL_UNROLL
+                for (int i = 0; i < 4; i++)
+                    x[i] = load(left + k * SLICE_STRIDE<T, P> + 16 * i, true);
+                read_row(y, right + k * STRIDE);
+                BL_UNROLL
+                for (int j = 0; j < 4; j++)
+                    BL_UNROLL
+                for (int i = 0; i < 4; i++)
+                    a[i][j] = less_product<P>(a[i][j], x[i], y[j]);
+            }
+        }
+        const int64_t ld = opaque(lda);
+        BL_UNROLL
+        for (int j = 0; j < 4; j++) {
+            T *const to = A + top + r0 + (c0 + j) * ld;
+            BL_UNROLL
+            for (int i = 0; i < 4; i++)
+                if (top + r0 + 16 * i < rows && c0 + j < columns)
+                    to[16 * i] = a[i][j];
+        }
+    }
+}
+
+/* The same by fragments. A warp has 16 x 32 of a tile. */
+template <class T, Products P, int STRIDE>
 __device__ __forceinline__ void
-subtract_by_fragments(T *A, const T *L, int64_t lda, int rows, int columns,
-                      const T (*u)[STRIDE], T (*l)[STRIDE])
+subtract_by_fragments(T *A, int64_t lda, int rows, int columns, const T (*u)[STRIDE],
+                      const short *from_row, LeftSlices<T, P> &slices)
 {
 #if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 900
-    constexpr int SLICES = STRIP_SLICES<T, FRAGMENTS>, ACROSS = 4;
+    constexpr int ACROSS = 4;
     const int thread = threadIdx.x, warp = thread / 32, g = thread % 32 / 4,
               t = thread % 4;
     const int row = warp % 4 * 16 + g, column = warp / 4 * 8 * ACROSS;
-    int ahead = 0, at_hand = 0; /* slices in the ring */
-    int next_top = NB, next_from = 0;
-    auto fetch_slice = [&]() {
-        if (next_top < rows) {
-            BL_UNROLL
-            for (int e = 0; e < DEPTH * NB / STRIP_THREADS; e++) {
-                const int at = thread + e * STRIP_THREADS, r = next_top + at % NB;
-                fetch(&l[ahead * DEPTH + at / NB][at % NB],
-                      L + r + (next_from + at / NB) * lda, r < rows);
-            }
-            ahead = ahead + 1 == SLICES ? 0 : ahead + 1;
-            next_from = (next_from + DEPTH) % NB;
-            next_top += next_from == 0 ? NB : 0;
-        }
-        fetched_so_far();
-    };
-    BL_UNROLL
-    for (int i = 0; i < SLICES - 1; i++)
-        fetch_slice();
 #    pragma unroll 1
     for (int top = NB; top < rows; top += NB) {
         Fragment<T, 4> x[1][ACROSS];
@@ -196,14 +273,11 @@ subtract_by_fragments(T *A, const T *L, int64_t lda, int rows, int columns,
                     ld);
         };
         each([&](auto &y, int q, int i, int j, int64_t ld) {
-            y.set(q, minus(A[min(i, rows - 1) + min(j, columns - 1) * ld]));
+            y.set(q, minus(A[from_row[min(i, rows - 1)] + min(j, columns - 1) * ld]));
         });
 #    pragma unroll 1
         for (int from = 0; from < NB; from += DEPTH) {
-            await_fetched<SLICES - 2>();
-            __syncthreads(); /* the slice is there, and its predecessor is done with */
-            fetch_slice();
-            const T *const left_of = &l[at_hand * DEPTH + t][row],
+            const T *const left_of = &slices.next()[t][row],
                            *const right_of = &u[from + t][column + g];
             BL_UNROLL
             for (int k = 0; k < DEPTH; k += 8) {
@@ -220,7 +294,6 @@ subtract_by_fragments(T *A, const T *L, int64_t lda, int rows, int columns,
                     right[s].set(q, load(right_of + (k + q * 4) * STRIDE + 8 * s, true));
                 multiply_all(x, left, right);
             }
-            at_hand = at_hand + 1 == SLICES ? 0 : at_hand + 1;
         }
         each([&](auto &y, int q, int i, int j, int64_t ld) {
             if (i < rows && j < columns)
@@ -230,18 +303,20 @@ subtract_by_fragments(T *A, const T *L, int64_t lda, int rows, int columns,
 #endif
 }
 
-/* A block: 64 columns to the right of a panel: its moves, U by the panel's corner, then
- * tiles of 64 rows, to the last. Shared memory: U, slices of L. */
+/* A block: 64 columns to the right of a panel: U by the panel's corner, then tiles of 64
+ * rows, to the last. The panel's moves are carried out on the way: pivot rows are read
+ * where they are, and so are the rows that make room for them, all of which are among the
+ * first 64. U takes their place at the end. Shared memory: U, slices of L, where the rows
+ * are. */
 template <class T, Products P>
-__global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T>)
+__global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T, P>)
     lu_strip(const MidArguments g, int first, int strips, const Moves *all_moves)
 {
     extern __shared__ __align__(16) char memory[];
-    constexpr int STRIDE = STRIP_STRIDE<T, P>, L_STRIDE = SLICE_STRIDE<T, P>;
-    T(*const u)[STRIDE] = (T(*)[STRIDE])memory;       /* u[k][column] */
-    T(*const l)[L_STRIDE] = (T(*)[L_STRIDE])(u + NB); /* l[k][row] */
-    __shared__ Moves moves;
-    __shared__ unsigned zero[DEPTH][2]; /* which columns of a row of U are 0 */
+    constexpr int STRIDE = STRIP_STRIDE<T, P>;
+    T(*const u)[STRIDE] = (T(*)[STRIDE])memory; /* u[k][column] */
+    __shared__ short from_row[MID_ROWS];
+    __shared__ bool in_place; /* the moves have been carried out, U is there */
     const int64_t number = blockIdx.x / strips;
     const Matrix<T> w(g, number);
     const int thread = threadIdx.x;
@@ -249,113 +324,73 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T>)
     const int column = first + width + int(blockIdx.x % strips) * NB;
     if (width <= 0 || column >= w.n)
         return;
-    const int columns = w.n - column < NB ? w.n - column : NB;
+    const int columns = w.n - column < NB ? w.n - column : NB, rows = w.m - first;
     const int64_t lda = w.lda;
-    const T *const L = w.a + first + first * lda;
     T *const A = w.a + first + column * lda;
-    for (int i = thread; i < int(sizeof(Moves) / sizeof(int)); i += STRIP_THREADS)
-        ((int *)&moves)[i] = ((const int *)&all_moves[number])[i];
-    __syncthreads();
+    const Moves &moves = all_moves[number];
 
-    const int moved = moves.count;
-    constexpr int EACH = 8, AT_ONCE = EACH * STRIP_THREADS / (2 * NB);
-    for (int from = 0; from < columns; from += AT_ONCE) {
-        T x[EACH];
-        BL_UNROLL
-        for (int e = 0; e < EACH; e++) {
-            int at = thread + e * STRIP_THREADS, k = at % (2 * NB),
-                c = from + at / (2 * NB);
-            if (k < moved && c < columns)
-                x[e] = A[moves.from[k] + c * lda];
-        }
-        __syncthreads();
-        BL_UNROLL
-        for (int e = 0; e < EACH; e++) {
-            int at = thread + e * STRIP_THREADS, k = at % (2 * NB),
-                c = from + at / (2 * NB);
-            if (k < moved && c < columns) {
-                if (moves.to[k] < width)
-                    u[moves.to[k]][c] = x[e];
-                else
-                    A[moves.to[k] + c * lda] = x[e];
-            }
-        }
+    Corner<T, P> corner;
+    BL_UNROLL
+    for (int i = 0; i < corner.EACH; i++) {
+        const int row = corner.row_of(i);
+        corner.x[i] =
+            row < width ? A[moves.from[row] + min(corner.column, columns - 1) * lda] : T{};
     }
+    LeftSlices<T, P> slices((T(*)[SLICE_STRIDE<T, P>])(u + NB), w.a + first + first * lda,
+                            lda, rows, width);
+    for (int i = thread; i < rows; i += STRIP_THREADS)
+        from_row[i] = short(i);
+    in_place = false;
     __syncthreads();
+    for (int i = width + thread; i < moves.count; i += STRIP_THREADS)
+        from_row[moves.to[i]] = moves.from[i];
+    corner.template solve<0>(slices.next());
+    corner.template solve<DEPTH>(slices.next());
+    corner.template solve<2 * DEPTH>(slices.next());
+    corner.template solve<3 * DEPTH>(slices.next());
 
-    /* U, 16 rows at a time: a thread of the first 64 has a column of them, then all take
-     * them out of the rows below, 4 x 4 of which a thread holds. */
-    const int r0 = thread % 16, c0 = thread / 16 * 4;
-    {
-        T a[4][4];
+    if constexpr (P != EVERY && Traits<T>::complex) {
+        /* -1 times an infinity is no infinity: U is one thing, what is multiplied another. */
         BL_UNROLL
-        for (int i = 0; i < 4; i++)
-            read_row(a[i], &u[r0 + 16 * i][c0]);
-#pragma unroll 1
-        for (int from = 0; from < width; from += DEPTH) {
-            __syncthreads();
-            for (int e = thread; e < DEPTH * NB; e += STRIP_THREADS) {
-                int r = e % NB, k = from + e / NB;
-                l[e / NB][r] = r < width && k < width ? L[r + k * lda] : T{};
+        for (int i = 0; i < corner.EACH; i++)
+            if (!is_finite(corner.x[i]))
+                in_place = true;
+        __syncthreads();
+        if (in_place) {
+            for (int e = thread; e < NB * NB; e += STRIP_THREADS) {
+                const int k = width + e % NB, c = e / NB;
+                if (k < moves.count && c < columns)
+                    A[moves.to[k] + c * lda] = A[moves.from[k] + c * lda];
             }
+            __syncthreads();
+            for (int i = thread; i < rows; i += STRIP_THREADS)
+                from_row[i] = short(i);
             BL_UNROLL
-            for (int i = 0; i < 4; i++)
-                write_row(16 * i == from, &u[r0 + 16 * i][c0], a[i]);
-            __syncthreads();
-            if (thread < NB) {
-                T x[DEPTH];
-                BL_UNROLL
-                for (int i = 0; i < DEPTH; i++)
-                    x[i] = u[from + i][thread];
-                BL_UNROLL
-                for (int k = 0; k < DEPTH; k++) {
-                    const bool skip = P != EVERY && is_zero(x[k]);
-                    const unsigned zeros = __ballot_sync(ALL_LANES, skip);
-                    if (thread % 32 == 0)
-                        zero[k][thread / 32] = zeros;
-                    BL_UNROLL
-                    for (int i = k + 1; i < DEPTH; i++)
-                        if (!skip)
-                            x[i] =
-                                less_product<P>(x[i], load(&l[k][from + i], true), x[k]);
-                    u[from + k][thread] = x[k];
-                }
+            for (int i = 0; i < corner.EACH; i++) {
+                const int row = corner.row_of(i);
+                if (row < width && corner.column < columns)
+                    A[row + corner.column * lda] = corner.x[i];
+                if (!is_finite(corner.x[i]))
+                    corner.x[i] =
+                        mul(from_real<T>(Real<T>(INFINITY)), from_real<T>(0));
             }
             __syncthreads();
-#pragma unroll 1
-            for (int k = 0; k < DEPTH && from + DEPTH < width; k++) {
-                T y[4];
-                read_row(y, &u[from + k][c0]);
-                const unsigned zeros = zero[k][c0 / 32] >> c0 % 32 & 15;
-                BL_UNROLL
-                for (int i = 1; i < 4; i++) {
-                    if (16 * i <= from)
-                        continue;
-                    const T x = load(&l[k][r0 + 16 * i], true);
-                    BL_UNROLL
-                    for (int j = 0; j < 4; j++)
-                        if (P == EVERY || !(zeros >> j & 1))
-                            a[i][j] = less_product<P>(a[i][j], x, y[j]);
-                }
-            }
-        }
-        __syncthreads();
-    }
-    for (int e = thread; e < NB * NB; e += STRIP_THREADS) {
-        int r = e % NB, c = e / NB;
-        if (r < width && c < columns) {
-            T x = u[r][c];
-            A[r + c * lda] = x;
-            if (P != EVERY && Traits<T>::complex && !is_finite(x)) /* as -1 times it is */
-                u[r][c] = mul(from_real<T>(Real<T>(INFINITY)), from_real<T>(0));
         }
     }
-    __syncthreads();
+    BL_UNROLL
+    for (int i = 0; i < corner.EACH; i++)
+        u[corner.row_of(i)][corner.column] = corner.x[i];
 
     if constexpr (P == FRAGMENTS)
-        subtract_by_fragments<T, STRIDE>(A, L, lda, w.m - first, columns, u, l);
+        subtract_by_fragments<T, P, STRIDE>(A, lda, rows, columns, u, from_row, slices);
     else
-        subtract_by_threads<T, P, STRIDE>(A, L, lda, w.m - first, columns, width, u, l);
+        subtract_by_threads<T, P, STRIDE>(A, lda, rows, columns, u, from_row, slices);
+    __syncthreads();
+    for (int e = thread; e < NB * NB; e += STRIP_THREADS) {
+        const int r = e % NB, c = e / NB;
+        if (r < width && c < columns && !in_place)
+            A[r + c * lda] = u[r][c];
+    }
 }
 
 /* A block: the L of one panel, below its corner: the interchanges of the later panels.

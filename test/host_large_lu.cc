@@ -11,7 +11,7 @@
 #include "host_cluster.h"
 #include "large_fragments.cuh"
 #include "large_panel.cuh"
-#include "large_step.cuh"
+#include "large_beside.cuh"
 #include "large_triangle.cuh"
 #include "host_cases.h"
 
@@ -20,6 +20,17 @@ namespace
 
 template <class T>
 using Factor = void(int *, int *, T *, int *, int *, int *);
+/* What take_step() does, by blocks of one shape or the other. */
+template <class T, class S>
+void take_step_by(const LargeStep<T> &s)
+{
+    const int64_t blocks = (s.left_end - s.left + S::COLUMNS - 1) / S::COLUMNS +
+                           (s.right_end - s.right + S::COLUMNS - 1) / S::COLUMNS;
+    if (blocks > 0)
+        host_cuda::launch(blocks, S::THREADS, 0,
+                          [&] { take_step<T, LARGE_BLOCK<T>, S>(s); });
+}
+
 template <class T>
 using Triangular = void(const char *, const char *, const char *, const char *, int *,
                         int *, T *, T *, int *, T *, int *, size_t, size_t, size_t,
@@ -200,10 +211,10 @@ void test_getrf(int repeats)
             factor_panel<T, N, R>(g, 4, int((m - j + 128 * R - 1) / (128 * R)));
             LargeStep<T> s = {w, &c.ipiv[j], 4, j, d, lda, &c.a[j], lda, 0, j, j + w, n};
             s.odd = &odd;
-            const int64_t columns = (j + 15) / 16 + (n - j - w + 15) / 16;
-            if (columns > 0)
-                host_cuda::launch(columns, STEP_THREADS, 0,
-                                  [&] { take_step<T, LARGE_BLOCK<T>>(s); });
+            if (below(2))
+                take_step_by<T, WideStep>(s);
+            else
+                take_step_by<T, NarrowStep>(s);
             LargeUpdate<T> u = {m - j - w, n - j - w,   w,     d + w,
                                 lda,       d + w * lda, lda,   d + w + w * lda,
                                 lda,       PLAIN,       PLAIN, WHOLE};
@@ -217,6 +228,125 @@ void test_getrf(int repeats)
             c.judge(report);
         else
             report.count(odd, c.label + ": odd is not told");
+    }
+}
+
+/* A step by fragments: what only moves must have its bits, and what is solved for or
+ * updated may be off by as much as rounding can make it. */
+template <class T>
+struct StepCase {
+    int w, m, width, ldl, ldb, base, size = 4 << below(2);
+    Array<T> l, b, want;
+    Array<Real<T>> most; /* sizes of products, where there are any */
+    std::vector<int32_t> short_pivots;
+    std::vector<int64_t> long_pivots;
+    LargeStep<T> s = {};
+
+    StepCase(int most_w, int most_below)
+        : w(below(2) ? most_w : 1 + below(most_w)), m(w + below(3) * below(most_below)),
+          width(1 + below(100)), ldl(m + below(3)), ldb(m + below(3)),
+          base(below(2) * 1000), l(matrix<T>(RANDOM, m, w, ldl)),
+          b(matrix<T>(RANDOM, m, width, ldb)), want(b), most(b.size()), short_pivots(w),
+          long_pivots(w)
+    {
+        const int chance = 1 + below(4);
+        for (int k = 0; k < w; k++) {
+            const int p = below(chance) ? k : k + below(below(2) ? m - k : w - k);
+            short_pivots[k] = base + p + 1;
+            long_pivots[k] = base + p + 1;
+        }
+        s.w = w;
+        s.ipiv = size == 4 ? (void *)short_pivots.data() : (void *)long_pivots.data();
+        s.int_size = size;
+        s.base = base;
+        s.l = l.data();
+        s.ldl = ldl;
+        s.b = b.data();
+        s.ldb = ldb;
+        s.left_end = below(2) ? below(width) : 0;
+        s.right = s.left_end + below(width - int(s.left_end) + 1);
+        s.right_end = s.right + below(width - int(s.right) + 1);
+    }
+    /* What is to come: rows of the right columns up to `end` are updated, too. */
+    void work_out(int end)
+    {
+        for (int64_t j = 0; j < s.right_end; j++) {
+            T *x = &want[j * ldb];
+            Real<T> *sizes = &most[j * ldb];
+            const bool right = j >= s.right;
+            if (!right && j >= s.left_end)
+                continue;
+            for (int k = 0; k < w && s.ipiv; k++)
+                std::swap(x[k], x[short_pivots[k] - 1 - base]);
+            for (int i = 0; i < end && right && s.l; i++)
+                sizes[i] = abs1(x[i]);
+            for (int k = 0; k < w && right && s.l; k++)
+                for (int i = k + 1; i < end; i++) {
+                    x[i] = sub(x[i], mul(x[k], l[i + k * ldl]));
+                    sizes[i] += sizes[k] * abs1(l[i + k * ldl]);
+                }
+        }
+    }
+    void judge(Report &report, const std::string &label)
+    {
+        std::string off;
+        for (size_t i = 0; i < b.size(); i++)
+            if (most[i] > 0 ? !(abs1(sub(b[i], want[i])) <= 4 * w * 0x1p-52 * most[i])
+                            : memcmp(&b[i], &want[i], sizeof b[i]) != 0)
+                off = text("row %zu of column %zu is off", i % ldb, i / ldb);
+        report.count(off.empty(),
+                     text("%d of %d rows, columns to %d, from %d to %d, ", w, m,
+                          int(s.left_end), int(s.right), int(s.right_end)) +
+                         label + off);
+    }
+};
+
+template <class T, int W>
+void test_fragment_step(int repeats)
+{
+    Report report("large " + title<T>("step on tensor cores") + text(", %d rows", W));
+    for (int turn = 0; turn < repeats * 8; turn++) {
+        StepCase<T> c(W, 200);
+        LargeStep<T> &s = c.s;
+        s.ipiv = below(4) ? s.ipiv : nullptr;
+        s.l = below(4) ? s.l : nullptr;
+        const int held = 16 << below(3);
+        const bool shared = held == FRAGMENT_COLUMNS && below(2);
+        const int64_t blocks =
+            (s.left_end + held - 1) / held + (s.right_end - s.right + held - 1) / held;
+        c.work_out(c.w);
+        if (blocks > 0 && !shared)
+            host_cuda::launch(blocks, 32 * STEP_WARPS, sizeof(FragmentStep<T, W>), [&] {
+                take_fragment_step<T, W>({s, held});
+            });
+        else if (blocks > 0)
+            host_cuda::launch(blocks, 32 * STEP_WARPS, sizeof(SharedStep<T, W>),
+                              [&] { share_fragment_step<T, W>(s); });
+        c.judge(report, text("%d a block: ", held));
+    }
+}
+
+/* By clusters of `size` blocks, one after the other. */
+template <class T>
+void test_beside(int repeats)
+{
+    static_assert(sizeof(BesideMemory<T>) <= cluster::ROOM);
+    Report report("large " + title<T>("panel to the columns beside it"));
+    for (int turn = 0; turn < repeats * 8; turn++) {
+        StepCase<T> c(BESIDE_WIDTH, 700);
+        const LargeStep<T> &s = c.s;
+        const int size = 1 << below(4), held = FRAGMENT_COLUMNS * STEP_WARPS;
+        BesidePanel<T> p = {s, c.m, (c.m - c.w + 8 * size - 1) / (8 * size) * 8, 0};
+        p.left_first =
+            int(s.right_end - s.right + FRAGMENT_COLUMNS - 1) / FRAGMENT_COLUMNS * size;
+        const int left = (int(s.left_end) + held - 1) / held;
+        c.work_out(c.m);
+        for (int first = 0; first < p.left_first + left; first += size)
+            cluster::launch(size, 32 * STEP_WARPS, [&](int block) {
+                take_beside_panel(p, first + block,
+                                  *(BesideMemory<T> *)cluster::shared[block]);
+            });
+        c.judge(report, text("%d blocks: ", size));
     }
 }
 
@@ -257,8 +387,8 @@ void test_triangle(int repeats)
                                           : solve_block<T, TURNED, false>
                          : upwards ? solve_block<T, PLAIN, true>
                                 : solve_block<T, PLAIN, false>;
-        host_cuda::launch((sides + STEP_COLUMNS - 1) / STEP_COLUMNS, STEP_THREADS, 0,
-                          [&] { kernel(s); });
+        host_cuda::launch((sides + WideStep::COLUMNS - 1) / WideStep::COLUMNS,
+                          WideStep::THREADS, 0, [&] { kernel(s); });
         T factor = one<T>();
         netlib<T, Triangular<T>>("trsm")(
             "L", upper ? "U" : "L", turned ? "C" : "N", unit ? "U" : "N", &w, &sides,
@@ -277,9 +407,13 @@ void test_all(int repeats)
     using G = Tile<32, 32, 4, 2, 1, 16, 4>;
     test_update<T>("update", false, repeats, by_tiles<T, G, false>);
     test_update<T>("fused update", true, repeats, by_tiles<T, G, true>);
-    if constexpr (sizeof(Real<T>) == 8)
+    if constexpr (sizeof(Real<T>) == 8) {
+        test_fragment_step<T, 32>(repeats);
+        test_fragment_step<T, LARGE_BLOCK<T>>(repeats);
+        test_beside<T>(repeats);
         test_update<T>("update on tensor cores", true, repeats,
                        by_fragments<T, FragmentTile<T, 64, 32, 16, 3>>);
+    }
 }
 
 } // namespace

@@ -49,7 +49,7 @@ void step(const LargeStep<double> &s)
     const int64_t left = s.left_end - s.left, right = s.right_end - s.right;
     for (int64_t c = 0; c < left + right; c++) {
         double *b = s.b + (c < left ? s.left + c : s.right + c - left) * s.ldb;
-        for (int k = 0; k < s.w; k++)
+        for (int k = 0; k < s.w && pivot; k++)
             std::swap(b[k], b[pivot[k] - 1 - s.base]);
         for (int k = 0; k < s.w && c >= left && s.l; k++)
             for (int i = k + 1; i < s.w; i++)
@@ -70,8 +70,26 @@ void left(const LargeMaps &x, double *a, int64_t lda)
     const int *pivot = (const int *)x.ipiv;
     put_off = true;
     for (int64_t j = 0; j < x.order; j++)
-        for (int64_t k = (j / x.width + 1) * x.width; k < x.order; k++)
+        for (int64_t k = std::max(j / x.width + 1, int64_t(x.begin)) * x.width;
+             k < x.order; k++)
             std::swap(a[k + j * lda], a[pivot[k] - 1 + j * lda]);
+}
+
+void moves(const LargeMaps &x, double *a, int64_t lda, int64_t from, int64_t to)
+{
+    const int *pivot = (const int *)x.ipiv;
+    const int64_t first = x.begin * x.width, end = std::min(first + x.width, x.order);
+    for (int64_t j = from; j < to; j++)
+        for (int64_t k = first; k < end; k++)
+            std::swap(a[k + j * lda], a[pivot[k] - 1 + j * lda]);
+}
+
+void forth(const LargeMaps &x, double *b, int64_t ldb, int64_t columns)
+{
+    const int *pivot = (const int *)x.ipiv;
+    for (int64_t j = 0; j < columns; j++)
+        for (int64_t k = x.begin * x.width; k < x.order; k++)
+            std::swap(b[k + j * ldb], b[pivot[k] - 1 + j * ldb]);
 }
 
 void step(const LargeDiagonal<double> &d)
@@ -117,9 +135,19 @@ cudaError_t large_update(const LargeUpdate<T> &u, const Card &, cudaStream_t)
     return take(u);
 }
 template <class T>
-cudaError_t large_step(const LargeStep<T> &s, cudaStream_t)
+cudaError_t large_step(const LargeStep<T> &s, const Card &, cudaStream_t)
 {
     return take(s);
+}
+template <class T>
+bool large_takes_beside(const LargeStep<T> &, int64_t, const Card &)
+{
+    return false;
+}
+template <class T>
+cudaError_t large_beside(const LargeStep<T> &, int64_t, cudaStream_t)
+{
+    abort();
 }
 template <class T>
 cudaError_t large_triangle(const LargeTriangle<T> &s, cudaStream_t)
@@ -135,6 +163,21 @@ template <class T>
 cudaError_t large_left(LargeMaps x, T *a, int64_t lda, cudaStream_t)
 {
     left(x, (double *)a, lda);
+    return cudaSuccess;
+}
+template <class T>
+cudaError_t large_forth(const LargeMaps &x, T *b, int64_t ldb, int64_t columns,
+                        const int64_t *, cudaStream_t)
+{
+    forth(x, (double *)b, ldb, columns);
+    return cudaSuccess;
+}
+template <class T>
+cudaError_t large_moves(const LargeMaps &x, T *a, int64_t lda, int64_t left,
+                        int64_t left_end, int64_t right, int64_t right_end, cudaStream_t)
+{
+    moves(x, (double *)a, lda, left, left_end);
+    moves(x, (double *)a, lda, right, right_end);
     return cudaSuccess;
 }
 template <class T>
@@ -170,12 +213,13 @@ NEVER(large_negate, const LargeInverse<T> &)
 NEVER(large_find_zero, const T *, int64_t, int64_t, int64_t *)
 NEVER(large_make_real, T *, int64_t, int64_t, const int64_t *)
 NEVER(large_few, LargeFew<T>, bool)
-NEVER(large_forth, const LargeMaps &, T *, int64_t, int64_t, const int64_t *)
 
 #define INSTANTIATE(T)                                                                   \
     template cudaError_t large_update(const LargeUpdate<T> &, const Card &,              \
                                       cudaStream_t);                                     \
-    template cudaError_t large_step(const LargeStep<T> &, cudaStream_t);                 \
+    template cudaError_t large_step(const LargeStep<T> &, const Card &, cudaStream_t);   \
+    template bool large_takes_beside(const LargeStep<T> &, int64_t, const Card &);       \
+    template cudaError_t large_beside(const LargeStep<T> &, int64_t, cudaStream_t);      \
     template cudaError_t large_triangle(const LargeTriangle<T> &, cudaStream_t);         \
     template cudaError_t large_diagonal(const LargeDiagonal<T> &, const Card &,          \
                                         cudaStream_t);                                   \
@@ -186,6 +230,8 @@ NEVER(large_forth, const LargeMaps &, T *, int64_t, int64_t, const int64_t *)
     template cudaError_t large_few(LargeFew<T>, bool, cudaStream_t);                     \
     template cudaError_t large_forth(const LargeMaps &, T *, int64_t, int64_t,           \
                                      const int64_t *, cudaStream_t);                     \
+    template cudaError_t large_moves(const LargeMaps &, T *, int64_t, int64_t, int64_t,  \
+                                     int64_t, int64_t, cudaStream_t);                    \
     template cudaError_t large_back(const LargeMaps &, T *, int64_t, int64_t,            \
                                     cudaStream_t);                                       \
     template cudaError_t large_copy(int, int64_t, const T *, T *, int64_t,               \
@@ -213,7 +259,7 @@ int large_panel_width(enum bl_precision, int64_t, bool, const Card &)
 }
 bool large_panel_on_card(enum bl_precision, int64_t, const Card &)
 {
-    return false;
+    return true; /* which makes outer blocks of a long matrix two steps wide */
 }
 size_t large_panel_workspace(enum bl_precision, int64_t, const Card &)
 {
@@ -397,6 +443,7 @@ int main()
         test(true, BL_EXACT, 900, 520, 900, kind, {128, 256, 384, 520});
         test(true, BL_EXACT, 400, 1100, 401, kind, {128, 256, 640, 1100});
         test(true, BL_EXACT, 640, 640, 640, kind, {384, 640});
+        test(true, BL_FAST, 2500, 620, 2501, kind, {256, 620});
         if (kind == TIES)
             continue;
         test(false, BL_EXACT, 700, 700, 705, kind, {192, 448, 700});

@@ -2,13 +2,14 @@
  * the other triangle and what lies between and behind the columns can be poisoned and
  * looked at again.
  *
- *     tiny_cholesky [matrices a precision [beyond]]
+ *     tiny_cholesky [matrices a precision [beyond | small]]
  *
  * potrf, potrs and posv by bits: every n in 1..32, both triangles, every class of input,
  * strided and by pointers, 32- and 64-bit integers, batches around the limits of a grid,
  * batches of different shapes. potri by residual against netlib's. A result may depend
  * neither on the place in the batch nor on the run. `beyond`: potrf, potrs and posv of
- * the sizes after the tiny ones, potri to 161. Links libshim; the engine is the one that
+ * the sizes after the tiny ones, potri to 161. `small`: a few matrices of a few orders,
+ * for tools that slow everything down. Links libshim; the engine is the one that
  * BATCHLAPACK_ENGINE names or that lies beside the program.
  */
 #include <math.h>
@@ -493,6 +494,29 @@ static void repeats(enum bl_routine_id r, enum bl_precision p)
 
 static const enum bl_routine_id routines[] = {BL_POTRF, BL_POTRS, BL_POSV, BL_POTRI};
 
+/* Orders of every kernel, both triangles, a warp more than full, every class. */
+static void few(enum bl_routine_id r, enum bl_precision p)
+{
+    static const int64_t order[] = {1, 3, 4, 7, 8, 13, 16, 19, 24, 27, 31, 32};
+    enum { ORDERS = sizeof order / sizeof *order, COUNT = 37 };
+    char why[500] = "";
+    for (int k = 0; k < 2 * ORDERS && !*why; k++) {
+        struct batch s = new_batch(r, p, k % 2 ? 'U' : 'L', COUNT);
+        s.nrhs *= 1 + k % 3;
+        s.pointers = k % 4 == 3;
+        for (int64_t i = 0; i < COUNT; i++)
+            pose(&s, i, order[k / 2], (enum matrix_class)(i % CLASSES), CLASS_RANDOM,
+                 k % 3, (uint64_t)(i + 31 * k));
+        if (open_memory(&s, (size_t)4 << 20)) {
+            run_and_check(&s);
+            close_memory(&s);
+        }
+        memcpy(why, s.why, sizeof why);
+        drop(&s);
+    }
+    verdict(why, "tiny-few-%s", routine_name(r, p));
+}
+
 static void rest(int64_t item, void *data)
 {
     enum bl_precision p = (enum bl_precision)(item % BL_PRECISIONS);
@@ -508,7 +532,8 @@ int main(int argc, char **argv)
 {
     if (argc > 1)
         wanted = atoll(argv[1]);
-    beyond = argc > 2;
+    const bool small = argc > 2 && strcmp(argv[2], "small") == 0;
+    beyond = argc > 2 && !small;
     if (!reference_open())
         return 0;
     enum bl_reason why = BL_REASONS;
@@ -524,7 +549,9 @@ int main(int argc, char **argv)
         different_shapes((enum bl_precision)p, 'L');
         different_shapes((enum bl_precision)p, 'U');
     }
-    if (beyond)
+    for (int i = 0; small && i < 4 * BL_PRECISIONS; i++)
+        few(routines[i / BL_PRECISIONS], (enum bl_precision)(i % BL_PRECISIONS));
+    if (beyond || small)
         return failures() != 0;
     for (int r = 0; r < 4; r++)
         for (int p = 0; p < BL_PRECISIONS; p++)
