@@ -304,6 +304,14 @@ constexpr double BLAS_OPERATIONS = double(1 << 30);
 constexpr int64_t BLAS_DEPTH = 128;
 constexpr int SQUARES = 10;
 
+/* Whether cuBLAS is to do it. */
+template <class T>
+bool suits_blas(const Matrix<T> &x, const LargeUpdate<T> &u)
+{
+    return is_fast(x.job) && !u.unless && !x.brief && u.k >= BLAS_DEPTH &&
+           double(u.m) * double(u.n) * double(u.k) >= BLAS_OPERATIONS;
+}
+
 template <class T>
 void update(Matrix<T> &x, LargeUpdate<T> u)
 {
@@ -311,9 +319,7 @@ void update(Matrix<T> &x, LargeUpdate<T> u)
         return;
     u.fused = is_fast(x.job);
     u.brief = x.brief;
-    if (is_fast(x.job) && !u.unless && !u.brief && u.k >= BLAS_DEPTH &&
-        double(u.m) * double(u.n) * double(u.k) >= BLAS_OPERATIONS &&
-        large_blas_update(u, x.blas_work, x.stream)) {
+    if (suits_blas(x, u) && large_blas_update(u, x.blas_work, x.stream)) {
         x.follows = false;
         return;
     }
@@ -325,33 +331,49 @@ void update(Matrix<T> &x, LargeUpdate<T> u)
     x.then(large_update(u, x.card, x.stream));
 }
 
-/* An update of a part. cuBLAS has good kernels for rectangles: what is left of the part
- * are squares on its diagonal, all in one launch. */
+/* The part of C from row and column `from` on. */
+template <class T>
+LargeUpdate<T> rows_and_columns(LargeUpdate<T> u, int64_t row, int64_t column)
+{
+    u.a += u.of_a == PLAIN ? row : row * u.lda;
+    u.b += u.of_b == PLAIN ? column * u.ldb : column;
+    u.c += row + column * u.ldc;
+    u.m -= row;
+    u.n -= column;
+    return u;
+}
+
+/* An update of a part. cuBLAS has good kernels for rectangles: as long as they are large
+ * enough, those beside the squares on the part's diagonal are left to it. The squares are
+ * one launch, and what is behind the last of them another. */
 template <class T>
 void update_part(Matrix<T> &x, LargeUpdate<T> u)
 {
     constexpr int64_t SQUARE = int64_t(1) << SQUARES;
     const bool lower = u.part == LOWER_PART;
     const int64_t length = lower ? u.m : u.n, width = lower ? u.n : u.m;
-    if (!is_fast(x.job) || x.brief || u.k < BLAS_DEPTH || length < 2 * SQUARE) {
-        update(x, u);
-        return;
-    }
-    for (int64_t i = 0, next = SQUARE; i < width && next < length;
-         i = next, next += SQUARE) {
-        LargeUpdate<T> piece = u;
+    int64_t done = 0;
+    for (; done < width && length > SQUARE; done += SQUARE) {
+        const int64_t next = done + SQUARE;
+        if (next >= length) /* the last square */
+            continue;
+        LargeUpdate<T> piece =
+            rows_and_columns(u, lower ? next : done, lower ? done : next);
         piece.part = WHOLE;
-        (lower ? piece.n : piece.m) = least(SQUARE, width - i);
-        (lower ? piece.m : piece.n) = length - next;
-        const int64_t row = lower ? next : i, column = lower ? i : next;
-        piece.a += u.of_a == PLAIN ? row : row * u.lda;
-        piece.b += u.of_b == PLAIN ? column * u.ldb : column;
-        piece.c += row + column * u.ldc;
+        (lower ? piece.n : piece.m) = least(SQUARE, width - done);
+        if (!suits_blas(x, piece))
+            break;
         update(x, piece);
     }
-    u.squares = SQUARES;
-    (lower ? u.m : u.n) = least(length, (width + SQUARE - 1) / SQUARE * SQUARE);
-    update(x, u);
+    if (done > 0) {
+        LargeUpdate<T> squares = u;
+        squares.squares = SQUARES;
+        squares.m = least(u.m, done);
+        squares.n = least(u.n, done);
+        update(x, squares);
+    }
+    if (done < width)
+        update(x, rows_and_columns(u, done, done));
 }
 
 template <class T>
@@ -633,6 +655,15 @@ void update_triangle(Matrix<T> &x, int64_t j, int64_t w, int64_t first, int64_t 
                                       TURNED, LOWER_PART});
 }
 
+/* Whether a block of columns takes the products of others itself, and of how many. */
+constexpr int64_t TAKEN = 3;
+
+template <class T>
+bool takes_products(const Matrix<T> &x)
+{
+    return is_fast(x.job) && x.card.capability >= 90;
+}
+
 /* The columns of v from j to `end`, which have had the products of all before. For fast
  * arithmetic by halves, so that most products come in updates with many at a time. */
 template <class T>
@@ -640,7 +671,8 @@ void factor_triangle(Matrix<T> &x, int64_t j, int64_t end)
 {
     const bool upper = x.job->uplo == 'U';
     const int64_t blocks = (end - j + CHOLESKY_BLOCK - 1) / CHOLESKY_BLOCK;
-    if (is_fast(x.job) && blocks > 1) {
+    const bool takes = takes_products(x);
+    if (is_fast(x.job) && blocks > (takes ? TAKEN + 1 : 1)) {
         const int64_t middle = j + blocks / 2 * CHOLESKY_BLOCK;
         factor_triangle(x, j, middle);
         update_triangle(x, j, middle - j, middle, end);
@@ -653,9 +685,9 @@ void factor_triangle(Matrix<T> &x, int64_t j, int64_t end)
             LargeDiagonal<T>{upper, int(w), x.at(i, i), x.lda,
                              has_sums(x.job) && i > 0 ? x.sums + i + i * x.n : nullptr,
                              x.n, x.n - i - w, &x.state->info, i, &x.state->arrived,
-                             x.link()},
+                             x.link(), takes, takes ? i - j : 0},
             x.card, x.stream));
-        if (i + w < end)
+        if (i + w < end && !takes)
             update_triangle(x, i, w, i + w, end);
     }
 }

@@ -2,7 +2,7 @@
  *
  * Called by large.cu through large.h.
  */
-#include "large_cholesky.cuh"
+#include "large_cholesky_left.cuh"
 #include "large.h"
 #include "large_fetch.cuh"
 #include "large_launch.h"
@@ -60,20 +60,70 @@ __global__ void __launch_bounds__(CholeskyPanel<T, UPPER>::THREADS, 2)
     }
 }
 
+/* The same in fast arithmetic, after the products of the columns on the left; a block
+ * owns ROWS of the rows beside and no more. What shared memory holds in the meantime is
+ * in large_cholesky_left.cuh. */
 template <class T, bool UPPER>
-cudaError_t launch(LargeDiagonal<T> d, const Card &card, cudaStream_t stream)
+__global__ void __launch_bounds__(CholeskyLeft<T, UPPER>::THREADS,
+                                  CholeskyLeft<T, UPPER>::AT_ONCE)
+    factor_panel_fast(const __grid_constant__ LargeDiagonal<T> d)
 {
-    using Panel = CholeskyPanel<T, UPPER>;
-    constexpr int MEMORY = int(sizeof(typename Panel::Memory));
-    const void *kernel = (const void *)factor_panel<T, UPPER>;
-    cudaError_t error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MEMORY);
+    using Left = CholeskyLeft<T, UPPER>;
+    using Panel = typename Left::Panel;
+    extern __shared__ __align__(16) char memory[];
+    typename Left::Memory &shared = *(typename Left::Memory *)memory;
+    typename Panel::Memory &m = shared.panel;
+    const int thread = threadIdx.x;
+    const int64_t first = int64_t(blockIdx.x) * Panel::ROWS;
+    {
+        Left left(d, first, shared, thread);
+        left.take_early();
+        await_previous();
+        let_next_begin(); /* which then finds all that was written before */
+        const bool failed = *d.info != 0;
+        left.take_late();
+        if (failed)
+            return;
+        left.put();
+    }
+    Panel::place_rows(m, d.n, thread);
+    __syncthreads();
+    if (thread == Panel::THREADS - 1) {
+        m.writes = atomicAdd(d.arrived, 1) == gridDim.x - 1;
+        if (m.writes)
+            *d.arrived = 0;
+    }
+    __syncwarp();
+    Panel::factor(m, d, first, thread);
+    __syncthreads();
+    if (thread == 0)
+        Panel::put_info(m, d);
+}
+
+template <class T>
+cudaError_t launch(const void *kernel, int64_t blocks, int threads, int memory,
+                   const LargeDiagonal<T> &d, cudaStream_t stream)
+{
+    const cudaError_t error =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, memory);
     if (error != cudaSuccess)
         return error;
-    const int64_t shares = (d.beside + Panel::ROWS - 1) / Panel::ROWS;
+    return launch_large(kernel, blocks, threads, memory, d, d.chained, stream);
+}
+
+template <class T, bool UPPER>
+cudaError_t launch(const LargeDiagonal<T> &d, const Card &card, cudaStream_t stream)
+{
+    using Panel = CholeskyPanel<T, UPPER>;
+    using Left = CholeskyLeft<T, UPPER>;
+    static_assert(Panel::ROWS == Left::Panel::ROWS && Panel::THREADS == Left::THREADS);
+    const int64_t shares = d.beside > 0 ? (d.beside + Panel::ROWS - 1) / Panel::ROWS : 1;
+    if (d.fused)
+        return launch((const void *)factor_panel_fast<T, UPPER>, shares, Left::THREADS,
+                      int(sizeof(typename Left::Memory)), d, stream);
     const int64_t most = 2 * card.processors; /* as many as are there at once */
-    const int64_t blocks = shares > most ? most : shares > 0 ? shares : 1;
-    return launch_large(kernel, blocks, Panel::THREADS, MEMORY, d, d.chained, stream);
+    return launch((const void *)factor_panel<T, UPPER>, shares > most ? most : shares,
+                  Panel::THREADS, int(sizeof(typename Panel::Memory)), d, stream);
 }
 
 } // namespace

@@ -16,12 +16,17 @@
  * products with this one. Three helpers give them to the columns from there on, which the
  * leader needs a leaf later. The other four warps solve for the rows beside, strip by
  * strip of columns, as the leader publishes them.
+ *
+ * FAST takes no one's order: operations are fused, 'U' is done as 'L' is, and the rows
+ * beside take the products of the strips before on the matrix units. It has a leader and
+ * helpers of its own, see large_cholesky_fast.cuh.
  */
 #ifndef BL_LARGE_CHOLESKY_CUH
 #define BL_LARGE_CHOLESKY_CUH
 
 #include "blas.cuh"
 #include "large_diagonal.h"
+#include "mid_tile.cuh"
 #include "tiny_pieces.cuh"
 #ifdef __CUDACC__
 #    include "cluster.cuh"
@@ -88,10 +93,56 @@ BL_HD Complex<R> over(Complex<R> x, R length)
             over(sub(x.im, mul(x.re, ratio)), length)};
 }
 
-template <class T, bool UPPER>
+/* The real or imaginary part. */
+template <class R>
+BL_HD R &part(R &x, int)
+{
+    return x;
+}
+
+template <class R>
+BL_HD R &part(Complex<R> &x, int which)
+{
+    return which ? x.im : x.re;
+}
+
+/* c += a b' in fragments, see multiply_tile(). */
+template <class R>
+BL_HD void multiply_parts(R (&c)[1][4], const R (&a)[4], const R (&b)[2])
+{
+    multiply_tile(c[0], a, b[0], b[1]);
+}
+
+template <class R>
+BL_HD void multiply_parts(R (&c)[2][4], const Complex<R> (&a)[4],
+                          const Complex<R> (&b)[2])
+{
+    const R re[4] = {a[0].re, a[1].re, a[2].re, a[3].re},
+            im[4] = {a[0].im, a[1].im, a[2].im, a[3].im};
+    multiply_tile(c[0], re, b[0].re, b[1].re);
+    multiply_tile(c[1], im, b[0].re, b[1].re);
+    multiply_tile(c[0], im, b[0].im, b[1].im);
+    multiply_tile(c[1], re, -b[0].im, -b[1].im);
+}
+
+/* Each part of x times y. */
+template <class R>
+BL_HD R each_times(R x, R y)
+{
+    return x * y;
+}
+
+template <class R>
+BL_HD Complex<R> each_times(Complex<R> x, R y)
+{
+    return {x.re * y, x.im * y};
+}
+
+template <class T, bool UPPER, bool FAST = false>
 struct CholeskyPanel {
     using R = Real<T>;
-    static constexpr int LEAF = Traits<T>::complex ? 2 : 4, LEAVES = NB / LEAF;
+    static constexpr bool PARTED = UPPER && !FAST; /* netlib's order for 'U' */
+    static constexpr int LEAF = Traits<T>::complex && !FAST ? 2 : 4, LEAVES = NB / LEAF;
     static constexpr int HELPERS = 3 * 32;               /* threads */
     static constexpr int STRIP = 8, STRIPS = NB / STRIP; /* columns for the rows beside */
     static constexpr int SHARE = 4;                      /* lanes that share such a row */
@@ -169,6 +220,15 @@ struct CholeskyPanel {
         return mul(conj(j), i);
     }
 
+    /* c - x y */
+    static BL_HD T less(T c, T x, T y)
+    {
+        if constexpr (FAST)
+            return fused(negative(x), y, c);
+        else
+            return sub(c, mul(x, y));
+    }
+
     /* Is there a row at position p of 64, if the tree of halves of n <= 64 is to fit into
      * that of 64? Halving the smaller number never leaves more. */
     static BL_HD bool reached(int n, int p)
@@ -187,9 +247,9 @@ struct CholeskyPanel {
         if (thread >= NB)
             return;
         int before = 0;
-        for (int p = 0; UPPER && p < thread; p++)
+        for (int p = 0; PARTED && p < thread; p++)
             before += reached(n, p);
-        if (!UPPER)
+        if (!PARTED)
             m.row_of[thread] = thread < n ? thread : -1;
         else
             m.row_of[thread] = reached(n, thread) ? before : -1;
@@ -336,7 +396,9 @@ struct CholeskyPanel {
     template <bool CAREFUL>
     static BL_HD T scaled(T x, R length, R inverse, bool &fine)
     {
-        if constexpr (!UPPER)
+        if constexpr (FAST)
+            return each_times(x, inverse);
+        else if constexpr (!UPPER)
             return mul(from_real<T>(inverse), x);
         else if constexpr (CAREFUL)
             return over(x, length);
@@ -348,7 +410,7 @@ struct CholeskyPanel {
      * number. */
     static BL_HD constexpr bool parted(int k, int j)
     {
-        return UPPER && LEAF == 4 && k < 2 && j >= 2;
+        return PARTED && LEAF == 4 && k < 2 && j >= 2;
     }
 
     /* False: there was something that only CAREFUL can do. Rows that are not below the
@@ -366,7 +428,7 @@ struct CholeskyPanel {
                 if (!(pivot > 0) && bad == NONE)
                     bad = k;
                 length = root(pivot);
-                inverse = UPPER ? R(0) : careful_quotient(R(1), length);
+                inverse = PARTED ? R(0) : careful_quotient(R(1), length);
             } else {
                 fine &= (pivot >= Quick<R>::LEAST) & (pivot <= Quick<R>::MOST);
                 fine &= quick_root(pivot, length, inverse);
@@ -379,10 +441,12 @@ struct CholeskyPanel {
             for (int i = k + 1; i < LEAF; i++)
                 BL_UNROLL
             for (int j = k + 1; j <= i; j++) {
-                const T p = product(leaf.d[j][k], leaf.d[i][k]);
                 if (!parted(k, j)) {
-                    leaf.d[i][j] = sub(leaf.d[i][j], p);
-                } else if (k == 0) {
+                    leaf.d[i][j] = less(leaf.d[i][j], conj(leaf.d[j][k]), leaf.d[i][k]);
+                    continue;
+                }
+                const T p = product(leaf.d[j][k], leaf.d[i][k]);
+                if (k == 0) {
                     sum[i][j] = negative(p);
                 } else {
                     sum[i][j] = sub(sum[i][j], p);
@@ -394,7 +458,7 @@ struct CholeskyPanel {
                 bool good = true;
                 BL_UNROLL
                 for (int j = 0; j < k; j++)
-                    leaf.y[s][k] = sub(leaf.y[s][k], product(leaf.d[k][j], leaf.y[s][j]));
+                    leaf.y[s][k] = less(leaf.y[s][k], conj(leaf.d[k][j]), leaf.y[s][j]);
                 leaf.y[s][k] = scaled<CAREFUL>(leaf.y[s][k], length, inverse, good);
                 fine &= good | dead[s];
             }
@@ -507,13 +571,13 @@ struct CholeskyPanel {
         BL_UNROLL
         for (int s = BOTH ? 0 : 1; s < 2; s++) {
             const int i = lane + 32 * s;
-            const bool within = UPPER && i / LEAF < node.end;
+            const bool within = PARTED && i / LEAF < node.end;
             u.is_sum[s] = within && !node.last;
             BL_UNROLL
             for (int w = 0; w < LEAF; w++) {
                 x[s][w] = m.block[(next + w) * PITCH + i];
                 u.c[s][w] = x[s][w];
-                if (UPPER && within)
+                if (PARTED && within)
                     u.c[s][w] =
                         node.first ? from_real<T>(0) : m.block[sum_at(i, next + w)];
             }
@@ -524,8 +588,8 @@ struct CholeskyPanel {
         for (int s = BOTH ? 0 : 1; s < 2; s++)
             BL_UNROLL
         for (int w = 0; w < LEAF; w++)
-            u.c[s][w] = sub(u.c[s][w], mul(l[w][k], y[s][k]));
-        if constexpr (UPPER) {
+            u.c[s][w] = less(u.c[s][w], l[w][k], y[s][k]);
+        if constexpr (PARTED) {
             BL_UNROLL
             for (int s = BOTH ? 0 : 1; s < 2; s++)
                 BL_UNROLL
@@ -545,7 +609,7 @@ struct CholeskyPanel {
         for (int w = 0; w < LEAF; w++) {
             const int i = lane + 32 * s, j = to * LEAF + w;
             if (i >= j && i < end)
-                m.block[UPPER && u.is_sum[s] ? sum_at(i, j) : j * PITCH + i] = u.c[s][w];
+                m.block[PARTED && u.is_sum[s] ? sum_at(i, j) : j * PITCH + i] = u.c[s][w];
         }
     }
 
@@ -573,7 +637,7 @@ struct CholeskyPanel {
             for (int w = 0; w < LEAF; w++)
                 before[s][w] = leaf.y[s][w];
             bool fine = finish<false>(leaf, {lane < next, lane + 32 < next}, bad);
-            if (UPPER) /* the others' triangles are the same, their rows are not */
+            if (PARTED) /* the others' triangles are the same, their rows are not */
                 fine = !anywhere(!fine);
             if (fine) {
                 put_rows(m, leaf, first, lane);
@@ -652,21 +716,56 @@ struct CholeskyPanel {
 
     /* ---- rows beside ---- */
 
-    /* The lane's columns of a strip are c, c + 1, ...: `own` is its row. */
-    template <bool WAITS>
-    static BL_HD void solve_strip(Memory &m, T *own, int strip, int lane)
+    /* c less the products of `begin` columns: as the strip is shared out, a lane's
+     * numbers are half of a fragment; the other half, of rows that are not there, is
+     * zero. */
+    static BL_HD void take_strips(const Memory &m, const T *own, int begin, int lane,
+                                  T (&x)[EACH])
+    {
+        static_assert(STRIP == TILE_SIDE && SHARE == 4 && EACH == 2);
+        constexpr int PARTS = Traits<T>::complex ? 2 : 1;
+        const int share = lane % SHARE;
+        R c[PARTS][4] = {};
+        BL_UNROLL
+        for (int e = 0; e < EACH; e++)
+            BL_UNROLL
+        for (int p = 0; p < PARTS; p++)
+            c[p][e] = -part(x[e], p);
+        BL_UNROLL_BY_TWO
+        for (int k = 0; k < begin; k += TILE_SIDE) {
+            const T *l = m.block + (k + share) * PITCH + begin + lane / SHARE;
+            const T y[2] = {own[k + share], own[k + share + 4]},
+                    z[2] = {l[0], l[4 * PITCH]};
+            multiply_parts(c, {y[0], T(), y[1], T()}, z);
+        }
+        BL_UNROLL
+        for (int e = 0; e < EACH; e++)
+            BL_UNROLL
+        for (int p = 0; p < PARTS; p++)
+            part(x[e], p) = -c[p][e];
+    }
+
+    /* The lane's columns of a strip are c, c + 1, ...: `own` is its row, and what becomes
+     * of it there is what done() is told. */
+    template <bool WAITS, class Done>
+    static BL_HD void solve_strip(Memory &m, T *own, int strip, int lane,
+                                  const Done &done)
     {
         const int begin = strip * STRIP, share = lane % SHARE, c = begin + EACH * share;
         T x[EACH];
         BL_UNROLL
         for (int e = 0; e < EACH; e++)
             x[e] = own[c + e];
-        BL_UNROLL_BY_FOUR
-        for (int k = 0; k < begin; k++) {
-            const T y = own[k];
-            BL_UNROLL
-            for (int e = 0; e < EACH; e++)
-                x[e] = sub(x[e], product(m.block[k * PITCH + c + e], y));
+        if constexpr (FAST) {
+            take_strips(m, own, begin, lane, x);
+        } else {
+            BL_UNROLL_BY_FOUR
+            for (int k = 0; k < begin; k++) {
+                const T y = own[k];
+                BL_UNROLL
+                for (int e = 0; e < EACH; e++)
+                    x[e] = sub(x[e], product(m.block[k * PITCH + c + e], y));
+            }
         }
         if (WAITS)
             meet_at(STRIP_DONE + strip, 32 + SOLVERS);
@@ -675,9 +774,11 @@ struct CholeskyPanel {
             const int k = begin + t;
             bool fine = m.inverse[k] != 0;
             T y = x[t % EACH];
-            if constexpr (UPPER) {
+            if constexpr (PARTED) {
                 const T quotient = over(y, m.length[k], m.inverse[k], fine);
                 y = fine ? quotient : over(y, m.length[k]);
+            } else if constexpr (FAST) {
+                y = each_times(y, m.inverse[k]);
             } else {
                 y = mul(from_real<T>(m.inverse[k]), y);
             }
@@ -687,22 +788,29 @@ struct CholeskyPanel {
             BL_UNROLL
             for (int e = 0; e < EACH; e++)
                 if (c + e > k)
-                    x[e] = sub(x[e], product(m.block[k * PITCH + c + e], y));
+                    x[e] = less(x[e], conj(m.block[k * PITCH + c + e]), y);
         }
         BL_UNROLL
         for (int e = 0; e < EACH; e++)
             own[c + e] = x[e];
+        done(strip, x);
         meet_warp();
     }
 
+    struct Nothing {
+        BL_HD void operator()(int, const T (&)[EACH]) const
+        {
+        }
+    };
+
     /* WAITS: while the leader is at work. */
-    template <bool WAITS>
-    static BL_HD void solve(Memory &m, int solver)
+    template <bool WAITS, class Done = Nothing>
+    static BL_HD void solve(Memory &m, int solver, const Done &done = Done())
     {
         T *own = m.rows + solver / SHARE * PITCH;
         BL_ROLLED
         for (int strip = 0; strip < STRIPS; strip++)
-            solve_strip<WAITS>(m, own, strip, solver % 32);
+            solve_strip<WAITS>(m, own, strip, solver % 32, done);
     }
 
     /* All threads; before it fetch_all(), before that place_rows() where n < NB, and

@@ -13,7 +13,12 @@ namespace bl
  * `beside` rows below it or, where `upper`, columns to the right of it; none where n <
  * 64. To these are added first what lies at the same places from `sums` on, if it is not
  * NULL. The first minor that is not positive, counted from `base` + 1, goes to `info`;
- * where that is not 0 already nothing is done. `arrived` is 0 before and after. */
+ * where that is not 0 already nothing is done. `arrived` is 0 before and after.
+ *
+ * `fused`: fast arithmetic, from sm_90 on. The block then takes the products of the
+ * `before` columns to the left of it or, where `upper`, rows above it first: of other
+ * blocks of 64 just factored, one after the other, each by a launch that let the next one
+ * begin only when the one before it had ended. */
 template <class T>
 struct LargeDiagonal {
     bool upper;
@@ -27,6 +32,8 @@ struct LargeDiagonal {
     int64_t base;
     unsigned *arrived;
     bool chained; /* see large_launch.h */
+    bool fused;
+    int64_t before;
 };
 
 } // namespace bl

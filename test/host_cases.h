@@ -365,6 +365,75 @@ bool open_lapack(int argc, char **argv)
     return true;
 }
 
+/* || A - L L' || / (n eps || A ||), of the first k rows and columns of a triangle. */
+template <class T>
+double factor_residual(bool upper, const Array<T> &a, const Array<T> &l, int lda, int k)
+{
+    auto at = [&](const Array<T> &x, int i, int j) {
+        const Real<T> *p =
+            (const Real<T> *)&x[upper ? j + i * size_t(lda) : i + j * size_t(lda)];
+        return std::complex<long double>(p[0],
+                                         width<T> == 2 && i != j ? p[width<T> - 1] : 0);
+    };
+    std::vector<long double> size(k), off(k);
+    for (int i = 0; i < k; i++)
+        for (int j = 0; j <= i; j++) {
+            std::complex<long double> sum = at(a, i, j);
+            size[j] += std::abs(sum);
+            size[i] += i == j ? 0 : std::abs(sum);
+            for (int q = 0; q <= j; q++)
+                sum -= at(l, i, q) * std::conj(at(l, j, q));
+            off[j] += std::abs(sum);
+            off[i] += i == j ? 0 : std::abs(sum);
+        }
+    const long double most = *std::max_element(off.begin(), off.end()),
+                      all = *std::max_element(size.begin(), size.end());
+    return most == 0
+               ? 0
+               : double(most / all / k / (sizeof(Real<T>) == 4 ? 0x1p-24 : 0x1p-53));
+}
+
+/* A product with itself, its rows of ever smaller size: its condition is large. */
+template <class T>
+Array<T> graded(bool upper, int n, int lda)
+{
+    using R = Real<T>;
+    using Number = std::complex<double>;
+    Array<T> a = matrix<T>(RANDOM, n, n, lda);
+    const Array<T> g = matrix<T>(RANDOM, n, n, n);
+    auto at = [&](int i, int k) {
+        const R *p = (const R *)&g[i + k * size_t(n)];
+        return Number(p[0], width<T> == 2 ? p[width<T> - 1] : 0);
+    };
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j <= i; j++) {
+            Number sum = i == j ? (sizeof(R) == 4 ? 1e-3 : 1e-9) * n : 0;
+            for (int k = 0; k < n; k++)
+                sum += at(i, k) * std::conj(at(j, k));
+            R *x = (R *)&a[upper ? j + i * size_t(lda) : i + j * size_t(lda)];
+            x[0] = R(ldexp(sum.real(), -(i * 20 / n) - j * 20 / n));
+            if (width<T> == 2)
+                x[width<T> - 1] = R(ldexp(sum.imag(), -(i * 20 / n) - j * 20 / n));
+        }
+    return a;
+}
+
+/* Of a diagonal that is large for the most part: of a minor of two small elements and
+ * what is as small beside them, rounding alone says whether it is positive. */
+template <class T>
+void keep_one_small(Array<T> &a, int n, int lda)
+{
+    bool any = false;
+    for (int i = 0; i < n; i++) {
+        T &x = a[i * size_t(lda + 1)];
+        if (!(fabs(double(real(x))) < 2))
+            continue;
+        if (any)
+            x = from_real<T>(3 * n);
+        any = true;
+    }
+}
+
 /* || A X - 1 || / (n eps || A || || X ||), both given by their elements. */
 template <class T, class A, class X>
 double inverse_residual(int n, const A &a, const X &x)

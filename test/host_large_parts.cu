@@ -95,6 +95,12 @@ void forth(const LargeMaps &x, double *b, int64_t ldb, int64_t columns)
 void step(const LargeDiagonal<double> &d)
 {
     const int64_t rows = d.n + d.beside;
+    for (int64_t k = -d.before; k < 0 && *d.info == 0; k++) {
+        const double *l = d.a + k * d.lda;
+        for (int64_t j = 0; j < d.n; j++)
+            for (int64_t i = j; i < rows; i++)
+                d.a[i + j * d.lda] -= l[i] * l[j];
+    }
     for (int64_t k = 0; k < d.n && *d.info == 0; k++) {
         double *l = d.a + k * d.lda;
         if (!(l[k] > 0)) {
@@ -443,6 +449,8 @@ int main()
             continue;
         test(false, BL_EXACT, 700, 700, 705, kind, {192, 448, 700});
         test(false, BL_EXACT, 641, 641, 641, kind, {64, 128, 320, 641});
+        test(false, BL_FAST, 700, 700, 705, kind, {256, 512, 700});
+        test(false, BL_FAST, 641, 641, 641, kind, {256, 641});
     }
     test(true, BL_EXACT, 3100, 3100, 3100, RANDOM, {});
     return failed > 0;

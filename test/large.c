@@ -1,15 +1,15 @@
 /* One large matrix against netlib, straight through the engine, so that what lies between
  * and behind the columns, and the other triangle, can be poisoned and looked at again.
  *
- *     large [largest order [precision letters]]
+ *     large [largest order [precision letters [routine]]]
  *
- * -1: only what is beyond netlib's reach.
+ * -1: only what is beyond netlib's reach. The routine, as "potrf", is the only one then.
  *
  * getrf, getrs 'N', gesv, potrf, and of 'U' potrs and posv by bits: square, tall and
  * wide, every class of input, zero pivots and minors that are not positive, a NaN in the
  * first, a middle and the last column (IPIV and INFO; values can then differ from
  * netlib's), one and more right-hand sides, 32- and 64-bit integers, a few matrices in
- * one job. Fast gesv, posv, getri and getrs, and potri, by residual. Beyond
+ * one job. Fast potrf, gesv, posv, getri and getrs, and potri, by residual. Beyond
  * netlib's reach: matrices made of known factors, fast and exact. Each job runs twice and
  * must give the same bits. Links libshim; the engine is the one that BATCHLAPACK_ENGINE
  * names or that lies beside the program.
@@ -27,6 +27,7 @@ enum { GAP = 5, GUARD = -99, MOST_ITEMS = 1000 };
 
 static const struct bl_engine *engine;
 static int64_t largest = 330;
+static const char *only; /* NULL: all routines */
 
 /* A problem as it goes in, and netlib's answer. */
 struct item {
@@ -79,7 +80,8 @@ static void ask(const struct item *t, enum bl_routine_id routine, struct matrix 
 static struct item *pose(enum bl_routine_id routine, enum bl_precision p, char uplo,
                          int64_t m, int64_t n, int64_t nrhs, enum matrix_class of)
 {
-    if ((m < n ? m : n) > largest || count == MOST_ITEMS)
+    if ((m < n ? m : n) > largest || count == MOST_ITEMS ||
+        (only && strcmp(routine_name(routine, p) + 1, only) != 0))
         return NULL;
     struct item *t = &items[count];
     uint64_t seed = (uint64_t)count * 7919 + 5;
@@ -361,6 +363,13 @@ static void check(const struct item *t, const char *host, int64_t copy, int64_t 
         double theirs = inverse_residual(&t->origin, &t->want, t->uplo);
         if (!(ours <= 5 * theirs + 1))
             snprintf(why, size, "residual %.3g, netlib's %.3g", ours, theirs);
+    } else if (!*why && solved && t->routine == BL_POTRF) {
+        struct matrix a = t->origin, want = t->want;
+        a.rows = a.cols = minor < 0 ? a.cols : minor;
+        double ours = factor_residual(&a, t->uplo, &got);
+        double theirs = factor_residual(&a, t->uplo, &want);
+        if (!(ours <= 5 * theirs + 1))
+            snprintf(why, size, "residual %.3g, netlib's %.3g", ours, theirs);
     } else if (!*why && solved && t->info == 0) {
         const bool inverse = t->routine == BL_GETRI;
         const struct matrix *b = inverse ? &t->unit : &t->b;
@@ -449,6 +458,15 @@ static void pose_all(enum bl_precision p)
             if (t)
                 t->fast = true;
         }
+    static const int64_t fast_orders[] = {257, 300, 513, 1000, 1024, 2048};
+    for (size_t k = 0; k < sizeof fast_orders / sizeof *fast_orders; k++)
+        for (int of = 0; of < 4; of++) {
+            struct item *t =
+                pose(BL_POTRF, p, "LU"[of % 2], fast_orders[k], fast_orders[k], 0,
+                     of < 2 ? CLASS_RANDOM : CLASS_INDEFINITE);
+            if (t)
+                t->fast = true;
+        }
     for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) { /* few sides */
         const int64_t n = orders[k], few = 1 + (int64_t)k * 2;
         pose(BL_GETRS, p, 0, n, n, few, CLASS_INTEGER);
@@ -507,6 +525,7 @@ int main(int argc, char **argv)
     const char *letters = argc > 2 ? argv[2] : "sdcz";
     if (argc > 1)
         largest = atoll(argv[1]);
+    only = argc > 3 ? argv[3] : NULL;
     if (!reference_open())
         return 0;
     enum bl_reason why = BL_REASONS;
@@ -517,7 +536,7 @@ int main(int argc, char **argv)
     for (int p = 0; p < BL_PRECISIONS; p++)
         if (strchr(letters, "sdcz"[p])) {
             pose_all((enum bl_precision)p);
-            if (largest < 0 || largest >= 1000)
+            if (!only && (largest < 0 || largest >= 1000))
                 pose_beyond((enum bl_precision)p);
         }
     in_parallel(count, ask_netlib, NULL);

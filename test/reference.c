@@ -365,6 +365,42 @@ double inverse_residual(const struct matrix *a, const struct matrix *x, char tri
     return (double)(error / (norm * (long double)n * epsilon_of(a->precision)));
 }
 
+static long double complex times(long double complex x, long double complex y)
+{
+    return CMPLXL(creall(x) * creall(y) - cimagl(x) * cimagl(y),
+                  creall(x) * cimagl(y) + cimagl(x) * creall(y));
+}
+
+double factor_residual(const struct matrix *a, char triangle, const struct matrix *f)
+{
+    const bool lower = triangle == 'L';
+    int64_t n = a->cols;
+    struct rng r = {4711};
+    long double complex *v = vector(n), *y = vector(n), *z = vector(n);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = rng_unit(&r);
+    long double norm = apply(a, triangle, 'N', v, y) * largest(v, n);
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t i = k; i < n; i++) {
+            long double complex l =
+                lower ? matrix_get(f, i, k) : conjl(matrix_get(f, k, i));
+            z[k] += times(conjl(l), v[i]);
+        }
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k <= i; k++) {
+            long double complex l =
+                lower ? matrix_get(f, i, k) : conjl(matrix_get(f, k, i));
+            y[i] -= times(l, z[k]);
+        }
+    long double error = largest(y, n);
+    free(v);
+    free(y);
+    free(z);
+    return error == 0
+               ? 0
+               : (double)(error / (norm * (long double)n * epsilon_of(a->precision)));
+}
+
 /* At most this many columns of a solve are looked at, evenly spread. */
 #define COLUMNS 6
 

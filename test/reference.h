@@ -56,6 +56,10 @@ bool is_finite(const struct matrix *a, char triangle);
  * Hermitian and one triangle of each is stored. */
 double inverse_residual(const struct matrix *a, const struct matrix *x, char triangle);
 
+/* || L L' v - A v || / (n eps ||A|| ||v||) for one random v; L' stands in F where A's
+ * triangle is 'U'. */
+double factor_residual(const struct matrix *a, char triangle, const struct matrix *f);
+
 /* max over columns of || b - op(A) x || / (||A|| ||x|| eps). */
 double solve_residual(const struct matrix *a, char triangle, char trans,
                       const struct matrix *b, const struct matrix *x);
