@@ -149,8 +149,7 @@ struct LeftSlices {
 };
 
 /* U of a strip, by the panel's corner. A warp has eight columns, four lanes one of them:
- * lane q of these rows q RUN + i, in turns of 4 RUN rows. The rows at hand always stand
- * first in the registers, so that the steps are short loops. */
+ * lane q of these rows q RUN + i, in turns of 4 RUN rows; 4 of 16 rows. */
 template <class T, Products P>
 struct Corner {
     static constexpr int RUN = 16 / sizeof(T), TURN = 4 * RUN, EACH = NB / 4;
@@ -161,37 +160,26 @@ struct Corner {
     {
         return i / RUN * TURN + q * RUN + i % RUN;
     }
-    /* Steps FROM to FROM + 15, whose columns are in `l`; U to `u`. Behind the last row,
-     * whatever there is makes no difference. */
-    template <int FROM, int L_STRIDE, int STRIDE>
-    __device__ __forceinline__ void solve(const T (*l)[L_STRIDE], T (*u)[STRIDE])
+    /* Steps FROM to FROM + 15, whose columns are in `l`. */
+    template <int FROM, int STRIDE>
+    __device__ __forceinline__ void solve(const T (*l)[STRIDE])
     {
-        constexpr int LEFT = EACH - FROM / 4;
-#pragma unroll 1
-        for (int k = 0; k < DEPTH; k += TURN) {
-            const T *const left_of = &l[k][FROM + k + q * RUN];
+        BL_UNROLL
+        for (int s = 0; s < DEPTH; s++) {
+            const int k = FROM + s, own = k / TURN * RUN + k % RUN, turn = k % TURN;
+            const T y = from_lane(x[own], turn / RUN * 8 + int(threadIdx.x) % 8);
+            const bool yes = P == EVERY || !is_zero(y);
             BL_UNROLL
-            for (int s = 0; s < TURN; s++) {
-                const T y = from_lane(x[s % RUN], s / RUN * 8 + int(threadIdx.x) % 8);
-                const bool yes = P == EVERY || !is_zero(y);
+            for (int i = k / TURN * RUN; i < EACH; i += RUN) {
+                T left[RUN];
+                load_run(&l[s][row_of(i)], left);
                 BL_UNROLL
-                for (int i = 0; i < LEFT; i += RUN) {
-                    T left[RUN];
-                    load_run(left_of + s * L_STRIDE + i * 4, left);
-                    BL_UNROLL
-                    for (int j = 0; j < RUN; j++)
-                        if (i > 0)
-                            take_out<P>(yes, x[i + j], left[j], y);
-                        else if (q * RUN + j > s)
-                            take_out<P>(yes, x[j], left[j], y);
-                }
+                for (int j = 0; j < RUN; j++)
+                    if (i >= (k / TURN + 1) * RUN)
+                        take_out<P>(yes, x[i + j], left[j], y);
+                    else if (q * RUN + j > turn)
+                        take_out<P>(yes, x[i + j], left[j], y);
             }
-            BL_UNROLL
-            for (int j = 0; j < RUN; j++)
-                u[FROM + k + q * RUN + j][column] = x[j];
-            BL_UNROLL
-            for (int i = RUN; i < LEFT; i++)
-                x[i - RUN] = x[i];
         }
     }
 };
@@ -345,10 +333,13 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T>)
     __syncthreads();
     for (int i = width + thread; i < moves.count; i += STRIP_THREADS)
         from_row[moves.to[i]] = moves.from[i];
-    corner.template solve<0>(slices.next(), u);
-    corner.template solve<DEPTH>(slices.next(), u);
-    corner.template solve<2 * DEPTH>(slices.next(), u);
-    corner.template solve<3 * DEPTH>(slices.next(), u);
+    corner.template solve<0>(slices.next());
+    corner.template solve<DEPTH>(slices.next());
+    corner.template solve<2 * DEPTH>(slices.next());
+    corner.template solve<3 * DEPTH>(slices.next());
+    BL_UNROLL
+    for (int i = 0; i < corner.EACH; i++)
+        u[corner.row_of(i)][corner.column] = corner.x[i];
 
     if constexpr (P != EVERY && Traits<T>::complex) {
         /* -1 times an infinity is none: U is one thing, what is multiplied another. */

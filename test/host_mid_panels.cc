@@ -123,6 +123,30 @@ void test(int repeats, bool exact)
         printf("# largest residual %g\n", worst);
 }
 
+/* An infinity in the last rows of the first panel's U, the rest of which stays finite:
+ * netlib multiplies it by -1, which makes a NaN of a complex one. */
+template <class T>
+void test_infinite(int repeats)
+{
+    Factor<T> *netlib_factor = netlib<T, Factor<T>>("getrf");
+    Report report("mid " + title<T>("getrf") + ", an infinity in U");
+    for (int turn = 0; turn < 3 * repeats; turn++) {
+        const int m = 65 + below(66), n = 65 + below(66);
+        Case<T> c(RANDOM, m, n, 0);
+        c.a = matrix<T>(RANDOM, m, n, c.lda);
+        for (int i = 0; i < std::min(m, n); i++)
+            parts(&c.a[i + size_t(i) * c.lda])[0] += 1000;
+        const size_t at = 61 + turn % 3 + size_t(64 + below(n - 64)) * c.lda;
+        parts(&c.a[at])[below(width<T>)] = INFINITY;
+        c.pivots(false);
+        c.a0 = c.a;
+        c.info = -99;
+        factor(c, BL_GETRF, BL_EXACT);
+        netlib_factor(&c.m, &c.n, c.a0.data(), &c.lda, c.ipiv0.data(), &c.info0);
+        c.judge(report);
+    }
+}
+
 /* Rows of very different size. */
 template <class T>
 void scale_rows(Case<T> &c)
@@ -174,6 +198,7 @@ int main(int argc, char **argv)
     return run_types(argc, argv, 1, [](auto number, int repeats) {
         using T = decltype(number);
         test<T>(repeats, true);
+        test_infinite<T>(repeats);
         test_scaled<T>(repeats);
         test<T>(repeats, false);
     });
