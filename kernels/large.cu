@@ -661,7 +661,10 @@ constexpr int64_t TAKEN = 3;
 template <class T>
 bool takes_products(const Matrix<T> &x)
 {
-    return is_fast(x.job) && x.card.capability >= 90;
+    /* Single precision has its products from three on the matrix units: as many take
+     * longer here than in an update, but for 'U'. */
+    return is_fast(x.job) && x.card.capability >= 90 &&
+           (x.job->precision != BL_S || x.job->uplo == 'U');
 }
 
 /* The columns of v from j to `end`, which have had the products of all before. For fast
@@ -692,15 +695,16 @@ void factor_triangle(Matrix<T> &x, int64_t j, int64_t end)
     }
 }
 
-/* Whether the blocks of w columns before `end` take longer than the update of what is
- * behind them with as many. */
+/* Whether the update of what is behind `end` with w columns makes room for the blocks
+ * before it: if these take longer, or in double precision and for 'L' even if they take a
+ * part of its time, as measured on an H100 to order 8192. */
 template <class T>
-bool waits_for_blocks(const Matrix<T> &x, int64_t w, int64_t end)
+bool gives_way_to_blocks(const Matrix<T> &x, int64_t w, int64_t end)
 {
-    constexpr double RATE = 2.5e6; /* columns a second */
-    const double rest = double(x.n - end),
+    const double rate = x.job->precision == BL_D && x.job->uplo == 'L' ? 3e5 : 2.5e6,
+                 rest = double(x.n - end),
                  operations = (Traits<T>::complex ? 4 : 1) * rest * rest * double(w);
-    return operations / BRIEF_RATE[x.job->precision][1] < double(w) / RATE;
+    return operations / BRIEF_RATE[x.job->precision][1] < double(w) / rate;
 }
 
 template <class T>
@@ -727,7 +731,7 @@ void factor_cholesky(Matrix<T> &x)
         factor_triangle(chain.matrix(), next, end);
         if (end == part.to)
             break;
-        x.brief = chain.has_side() && waits_for_blocks(x, outer, end);
+        x.brief = chain.has_side() && gives_way_to_blocks(x, outer, end);
         update_triangle(x, j, outer, end, part.to);
         x.brief = false;
     }
