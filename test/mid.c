@@ -312,8 +312,8 @@ static void complain(struct batch *b, int64_t i, const char *what, const char *d
 }
 
 /* || P A x - L U x || / (n eps || A || || x ||) for some x; -1 where it is no number. */
-static double factor_residual(const struct matrix *a, const struct matrix *lu,
-                              const int64_t *ipiv)
+static double lu_residual(const struct matrix *a, const struct matrix *lu,
+                          const int64_t *ipiv)
 {
     const int64_t m = a->rows, n = a->cols, k = m < n ? m : n;
     long double complex *const y = calloc((size_t)m, sizeof *y), *const z =
@@ -377,8 +377,8 @@ static bool check_fast(struct batch *b, const struct slab *s, int64_t i)
         good = false;
     }
     if (good) {
-        const double of_ours = factor_residual(&p->before, &got, ours),
-                     of_theirs = factor_residual(&p->before, &p->want, theirs);
+        const double of_ours = lu_residual(&p->before, &got, ours),
+                     of_theirs = lu_residual(&p->before, &p->want, theirs);
         good = of_ours >= 0 && of_ours <= 5 * of_theirs + 1;
         snprintf(detail, sizeof detail, "%g, netlib's %g", of_ours, of_theirs);
         if (!good)
