@@ -14,27 +14,10 @@
 #define BL_LARGE_CHOLESKY_LEFT_CUH
 
 #include "large_cholesky_fast.cuh"
-#ifdef __CUDACC__
-#    include "large_fetch.cuh"
-#endif
+#include "large_fetch.cuh"
 
 namespace bl
 {
-
-#ifndef __CUDACC__
-template <class T>
-void fetch(T *to, const T *from, bool there)
-{
-    *to = there ? *from : from_real<T>(0);
-}
-inline void fetched_so_far()
-{
-}
-template <int LATER>
-void await_fetched()
-{
-}
-#endif
 
 template <class T, bool UPPER>
 struct CholeskyLeft {

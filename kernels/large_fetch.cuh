@@ -3,7 +3,8 @@
  *
  * Used by the kernels of large_*.cuh. Copies belong to the group that the next
  * fetched_so_far() closes; a thread waits for its own groups, so that a barrier must
- * follow before others' elements are read. On cards before sm_80 a copy is done at once.
+ * follow before others' elements are read. On cards before sm_80, and where threads are
+ * fibers without a model of such copies, a copy is done at once.
  */
 #ifndef BL_LARGE_FETCH_CUH
 #define BL_LARGE_FETCH_CUH
@@ -13,29 +14,31 @@
 namespace bl
 {
 
+#if defined __CUDACC__ || defined BL_HOST_CUDA
+
 /* A kernel that is `chained` begins while the one before it in its stream still runs, and
  * waits here before it touches memory. All kernels of a chain must wait, so that a kernel
  * follows what was done before the one before. */
 __device__ __forceinline__ void await_previous()
 {
-#if __CUDA_ARCH__ >= 900
+#    if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
+#    endif
 }
 
 /* The next kernel of the chain may begin, once all blocks have come here. */
 __device__ __forceinline__ void let_next_begin()
 {
-#if __CUDA_ARCH__ >= 900
+#    if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
+#    endif
 }
 
 /* One element from global to shared memory, or zero; arrives later where the card can. */
 template <class T>
 __device__ __forceinline__ void fetch(T *to, const T *from, bool there)
 {
-#if __CUDA_ARCH__ >= 800
+#    if __CUDA_ARCH__ >= 800
     constexpr int BYTES = sizeof(T) == 16 ? 8 : int(sizeof(T));
     const unsigned at = unsigned(__cvta_generic_to_shared(to));
     const int bytes = there ? BYTES : 0;
@@ -44,35 +47,52 @@ __device__ __forceinline__ void fetch(T *to, const T *from, bool there)
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at + part),
                      "l"((const char *)from + part), "n"(BYTES), "r"(bytes)
                      : "memory");
-#elif defined BL_HOST_CUDA /* test/host_copies.h */
+#    elif defined BL_HOST_CUDA /* test/host_copies.h */
     constexpr int BYTES = sizeof(T) == 16 ? 8 : int(sizeof(T));
     for (int part = 0; part < int(sizeof(T)); part += BYTES)
         host_cuda::begin_copy((char *)to + part, (const char *)from + part, BYTES,
                               there ? BYTES : 0);
-#else
+#    else
     *to = there ? *from : from_real<T>(0);
-#endif
+#    endif
 }
 
 __device__ __forceinline__ void fetched_so_far()
 {
-#if __CUDA_ARCH__ >= 800
+#    if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
-#elif defined BL_HOST_CUDA
+#    elif defined BL_HOST_CUDA
     host_cuda::end_copies();
-#endif
+#    endif
 }
 
 /* All but the last `LATER` groups have arrived. */
 template <int LATER>
 __device__ __forceinline__ void await_fetched()
 {
-#if __CUDA_ARCH__ >= 800
+#    if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
-#elif defined BL_HOST_CUDA
+#    elif defined BL_HOST_CUDA
     host_cuda::await_copies(LATER);
-#endif
+#    endif
 }
+
+#else
+
+template <class T>
+void fetch(T *to, const T *from, bool there)
+{
+    *to = there ? *from : from_real<T>(0);
+}
+inline void fetched_so_far()
+{
+}
+template <int LATER>
+void await_fetched()
+{
+}
+
+#endif
 
 } // namespace bl
 #endif

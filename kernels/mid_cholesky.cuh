@@ -8,30 +8,13 @@
 #ifndef BL_MID_CHOLESKY_CUH
 #define BL_MID_CHOLESKY_CUH
 
+#include "large_fetch.cuh"
 #include "mid_cholesky_block.cuh"
 #include "problem.cuh"
 #include "../src/engine.h"
-#ifdef __CUDACC__
-#    include "large_fetch.cuh"
-#endif
 
 namespace bl
 {
-
-#ifndef __CUDACC__
-template <class T>
-void fetch(T *to, const T *from, bool there)
-{
-    *to = there ? *from : from_real<T>(0);
-}
-inline void fetched_so_far()
-{
-}
-template <int LATER>
-void await_fetched()
-{
-}
-#endif
 
 /* i, of which nothing is known before, and nothing read before that is written after:
  * keeps addresses and reads from being gathered where there are no registers for them. */

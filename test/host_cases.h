@@ -393,6 +393,26 @@ double factor_residual(bool upper, const Array<T> &a, const Array<T> &l, int lda
                : double(most / all / k / (sizeof(Real<T>) == 4 ? 0x1p-24 : 0x1p-53));
 }
 
+/* Of a Cholesky factor in fast arithmetic, c.a, of `before`, beside netlib's, c.a0: the
+ * residual, INFO, and what is not to be touched. */
+template <class T>
+void judge_by_residual(Case<T> &c, bool upper, const Array<T> &before, Report &report)
+{
+    const int good = c.info0 ? c.info0 - 1 : c.n;
+    double ratio = 0, most = 5; /* LAPACK's own tests let 30 pass */
+    if (c.info == c.info0 && good) {
+        ratio = factor_residual<T>(upper, before, c.a, c.lda, good);
+        most += 5 * factor_residual<T>(upper, before, c.a0, c.lda, good);
+    }
+    if (!(ratio < most))
+        report.count(false, c.label + text(": residual %g of %g", ratio, most));
+    for (int j = 0; j < c.n; j++)
+        for (int i = 0; i < c.n; i++)
+            if (upper ? i <= j : i >= j)
+                c.a[i + size_t(j) * c.lda] = c.a0[i + size_t(j) * c.lda];
+    c.judge(report);
+}
+
 /* A product with itself, its rows of ever smaller size: its condition is large. */
 template <class T>
 Array<T> graded(bool upper, int n, int lda)

@@ -146,19 +146,7 @@ void test_fast(int repeats)
         factor_fast<T, UPPER>(c, blocks);
         reference(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
         c.label += text(" uplo=%s turn=%d blocks=%d", uplo, turn, blocks);
-        const int good = c.info0 ? c.info0 - 1 : n;
-        double ratio = 0, most = 5; /* LAPACK's own tests let 30 pass */
-        if (c.info == c.info0 && good) {
-            ratio = factor_residual<T>(UPPER, before, c.a, c.lda, good);
-            most += 5 * factor_residual<T>(UPPER, before, c.a0, c.lda, good);
-        }
-        if (!(ratio < most))
-            report.count(false, c.label + text(": residual %g of %g", ratio, most));
-        for (int j = 0; j < n; j++)
-            for (int i = 0; i < n; i++)
-                if (UPPER ? i <= j : i >= j)
-                    c.a[i + size_t(j) * c.lda] = c.a0[i + size_t(j) * c.lda];
-        c.judge(report); /* INFO, and what is not to be touched */
+        judge_by_residual(c, UPPER, before, report);
     }
 }
 
