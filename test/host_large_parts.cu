@@ -482,6 +482,7 @@ int main()
         test(true, BL_EXACT, 400, 1100, 401, kind, {128, 256, 640, 1100});
         test(true, BL_EXACT, 640, 640, 640, kind, {384, 640});
         test(true, BL_FAST, 2500, 620, 2501, kind, {256, 620});
+        test(true, BL_FAST, 700, 700, 700, kind, {256, 512, 700});
         if (kind == TIES)
             continue;
         test(false, BL_EXACT, 700, 700, 705, kind, {192, 448, 700});
