@@ -6,7 +6,9 @@
  * routines (getrf, potrf_L, potrf_U, getrs, getrs1, getrs16, getri, gesv1, gesv1000, and
  * potrs1, potrs16, potrs, potri and posv1 of _L and _U) and precisions; sizes are
  * numbers, FIRST-LAST:STEP, or ROWSxCOLUMNS for getrf.
- * The routine `line` must be asked for: getrf at these sizes against the line through the
+ * The routine `gemm` must be asked for: the rate of cuBLAS at these orders with an inner
+ * dimension of 512, to which that of a factorization may be compared.
+ * So must the routine `line`: getrf at these sizes against the line through the
  * times that getrf should at least have at the orders of `reach`, a fraction of
  * cuSOLVER's; the largest ratio comes last.
  * Jobs go straight to the engine; cuSOLVER's 64-bit routines run in the same process on
@@ -20,6 +22,7 @@
  */
 #include <cmath>
 #include <cstring>
+#include <cublas_v2.h>
 #include <cusolverDn.h>
 #include <dlfcn.h>
 #include <utility>
@@ -476,6 +479,42 @@ static void measure_factored(int precision, const char *name, char uplo, int n, 
         cudaFree(p);
 }
 
+/* The rate of cuBLAS for C -= A B with C of order n and an inner dimension of `depth`, as
+ * in an update. */
+static void measure_gemm(int precision, int n, int depth)
+{
+    const size_t e = element[precision], bytes = (size_t)n * n * e;
+    void *a = memory(n * e * depth), *b = memory(n * e * depth), *c = memory(bytes),
+         *original = memory(bytes);
+    fill_all(precision, a, (size_t)n * depth, 0);
+    fill_all(precision, b, (size_t)n * depth, 0);
+    fill_all(precision, original, (size_t)n * n, 0);
+    const float narrow[2][2] = {{-1, 0}, {1, 0}};
+    const double wide[2][2] = {{-1, 0}, {1, 0}};
+    const bool single = precision == BL_S || precision == BL_C;
+    const void *minus = single ? (const void *)narrow[0] : wide[0],
+               *plus = single ? (const void *)narrow[1] : wide[1];
+    const cublasComputeType_t how = single ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_64F;
+    const cudaDataType t = type_of[precision];
+    cublasHandle_t cublas;
+    must(cublasCreate(&cublas) == CUBLAS_STATUS_SUCCESS &&
+             cublasSetStream(cublas, (cudaStream_t)queue) == CUBLAS_STATUS_SUCCESS,
+         "cuBLAS");
+    const double ms = timed(5, c, original, bytes, [&] {
+        must(cublasGemmEx(cublas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, depth, minus, a, t, n,
+                          b, t, depth, plus, c, t, n, how,
+                          CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS,
+             "gemm");
+    });
+    printf("%cgemm    %6d %10.3f ms %7.2f TFLOP/s   inner dimension %d\n",
+           "sdcz"[precision], n, ms,
+           2.0 * n * n * depth * (precision >= BL_C ? 4 : 1) / ms / 1e9, depth);
+    fflush(stdout);
+    cublasDestroy(cublas);
+    for (void *p : {a, b, c, original})
+        cudaFree(p);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -563,5 +602,10 @@ int main(int argc, char **argv)
         if (*routines && listed(routines, "line") &&
             listed(precisions, std::string(1, "sdcz"[p])))
             measure_line(p, sizes, fast ? BL_FAST : BL_EXACT);
+    for (int p = 0; p < BL_PRECISIONS; p++)
+        for (auto [m, n] : sizes)
+            if (*routines && listed(routines, "gemm") && m == n &&
+                listed(precisions, std::string(1, "sdcz"[p])))
+                measure_gemm(p, n, 512);
     return bad;
 }

@@ -50,6 +50,29 @@ __device__ __forceinline__ uint32_t remote(uint32_t own, int block)
     return x;
 }
 
+/* What another block has at the same place. */
+template <class T>
+__device__ __forceinline__ T load(const T *own, int block)
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
+    const uint32_t from = remote(address(own), block);
+    union {
+        uint32_t word[sizeof(T) / 4];
+        T value;
+    } x;
+    if constexpr (sizeof(T) == 4)
+        asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(x.word[0]) : "r"(from));
+    else if constexpr (sizeof(T) == 8)
+        asm volatile("ld.shared::cluster.v2.u32 {%0, %1}, [%2];"
+                     : "=r"(x.word[0]), "=r"(x.word[1])
+                     : "r"(from));
+    else
+        asm volatile("ld.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(x.word[0]), "=r"(x.word[1]), "=r"(x.word[2]), "=r"(x.word[3])
+                     : "r"(from));
+    return x.value;
+}
+
 /* All threads of the cluster meet: each comes, then waits for all. What they wrote before
  * release() is seen after acquire(). */
 __device__ __forceinline__ void release()

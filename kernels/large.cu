@@ -38,7 +38,8 @@ const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
 
 /* How a job's work space is laid out; all matrices of a batch use the same in turn. */
 struct Layout {
-    size_t state, panel, sums, reversed, blocks, inverse, maps, few, blas, beside, all;
+    size_t state, panel, sums, reversed, blocks, inverse, maps, few, blas, beside, rows,
+        all;
 };
 
 bool has_lu(const struct bl_job *job)
@@ -123,22 +124,38 @@ bool is_long(const struct bl_job *job, const Card &card)
     return job->m >= 4 * job->n && large_panel_on_card(job->precision, job->m, card);
 }
 
-/* An outer block is as wide as the update needs; cuBLAS is at its best only where the
- * inner dimension is several hundred. */
-int64_t outer_block(const struct bl_job *job, const Card &card)
+int64_t least_block(const struct bl_job *job)
 {
-    const int64_t order = least(job->m, job->n);
-    const int64_t step =
-        job->precision >= BL_C ? LARGE_BLOCK<Complex<double>> : LARGE_BLOCK<double>;
+    return job->precision >= BL_C ? LARGE_BLOCK<Complex<double>> : LARGE_BLOCK<double>;
+}
+
+/* The outer block at column j is as wide as the update of what is behind it needs: cuBLAS
+ * is at its best only where the inner dimension is several hundred, and panels of a wide
+ * block take longer. */
+int64_t outer_block(const struct bl_job *job, const Card &card, int64_t j = 0)
+{
+    const int64_t order = least(job->m, job->n), rest = order - j;
     if (!is_fast(job))
-        return step;
+        return least_block(job);
     if (has_cholesky(job))
         return order > 6144 ? 512 : 256;
-    if (order > 12288)
-        return 512;
-    if (order > 6144 || is_long(job, card))
+    if (is_long(job, card))
         return 256;
-    return job->precision == BL_Z && order > 2048 ? 2 * step : step;
+    if (order > 6144) {
+        if (rest > 14000)
+            return 1024;
+        if (rest > 7000)
+            return 512;
+        if (rest > 2560)
+            return 256;
+    }
+    return (job->precision == BL_Z && order > 2048 ? 2 : 1) * least_block(job);
+}
+
+/* Interchanges are put together for so many columns: every wide block has a multiple. */
+int64_t maps_width(const struct bl_job *job)
+{
+    return !is_fast(job) ? least_block(job) : job->precision == BL_Z ? 128 : 256;
 }
 
 bool fits_on_chip(const struct bl_job *job, const Card &card)
@@ -163,8 +180,32 @@ bool has_parts(const struct bl_job *job, const Card &card)
 /* Whether the interchanges left of a block are put off to the end of its part. */
 bool puts_off(const struct bl_job *job, const Card &card)
 {
-    return has_lu(job) && fits_on_chip(job, card) &&
-           (least(job->m, job->n) > 6144 || job->to > 0);
+    static bool (*const takes_left[])(int64_t, const Card &) = {
+        large_takes_left<float>, large_takes_left<double>,
+        large_takes_left<Complex<float>>, large_takes_left<Complex<double>>};
+    return has_lu(job) && (least(job->m, job->n) > 6144 || job->to > 0) &&
+           takes_left[job->precision](job->m, card);
+}
+
+/* Above which order what is left of a matrix lies by rows, where a row moves as a whole
+ * and not an element here and there, or that is slower than it would be by columns. */
+constexpr int64_t NEVER = INT64_MAX,
+                  ROWS_ABOVE[BL_PRECISIONS] = {6144, 6144, 6144, NEVER};
+
+bool goes_by_rows(const struct bl_job *job, const Card &card)
+{
+    static bool (*const has_blas[])() = {has_large_blas<float>, has_large_blas<double>,
+                                         has_large_blas<Complex<float>>,
+                                         has_large_blas<Complex<double>>};
+    return is_fast(job) && puts_off(job, card) &&
+           least(job->m, job->n) > ROWS_ABOVE[job->precision] && !job->lean &&
+           has_blas[job->precision]();
+}
+
+/* Elements from row to row. */
+int64_t ld_by_rows(const struct bl_job *job)
+{
+    return (job->n + 31) / 32 * 32;
 }
 
 /* Whether all of a few right-hand sides' interchanges are done at once. */
@@ -221,15 +262,18 @@ Layout layout_of(const struct bl_job *job, const Card &card)
         at.maps += aligned((3 * job->n + 128) * 128 * element[job->precision]);
     at.few = at.maps;
     if (has_lu(job))
-        at.few += aligned(
-            large_maps_bytes(job->m, least(job->m, job->n), outer_block(job, card)));
+        at.few +=
+            aligned(large_maps_bytes(job->m, least(job->m, job->n), maps_width(job)));
     if (is_inverse(job) || is_turned(job) || has_forth(job, card))
         at.few += aligned(large_maps_bytes(job->n, job->n, MAPS_WIDTH));
     at.blas = at.few;
     if (is_few(job, card)) /* of two triangles */
         at.blas += 2 * few_bytes(job);
     at.beside = at.blas + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
-    at.all = at.beside + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
+    at.rows = at.beside + (is_fast(job) ? LARGE_BLAS_BYTES : 0);
+    at.all = at.rows;
+    if (goes_by_rows(job, card))
+        at.all += job->m * ld_by_rows(job) * element[job->precision];
     return at;
 }
 
@@ -265,15 +309,22 @@ struct Matrix {
     int *maps;
     char *few; /* of the next triangle with few right-hand sides; NULL: there are more */
     void *blas_work, *beside_work; /* on the job's stream, and beside it */
+    T *rows;                       /* the matrix by rows; NULL: it is not */
+    int64_t ld_rows;
     cudaError_t error;
-    bool chains = false;  /* launches may be chained, see large_launch.h */
-    bool follows = false; /* the last thing in the stream is such a launch */
-    bool brief = false;   /* updates make room for what runs beside them */
-    bool alone = false;   /* nothing runs beside the panels */
+    bool chains = false;         /* launches may be chained, see large_launch.h */
+    bool follows = false;        /* the last thing in the stream is such a launch */
+    bool brief = false;          /* updates make room for what runs beside them */
+    bool alone = false;          /* nothing runs beside the panels */
+    cudaEvent_t begun = nullptr; /* for the next panel to record when it has begun */
 
     T *at(int64_t i, int64_t j) const
     {
         return a + i + j * lda;
+    }
+    T *at_row(int64_t i, int64_t j) const
+    {
+        return rows + j + i * ld_rows;
     }
     void *pivots(int64_t k) const
     {
@@ -379,10 +430,12 @@ void update_part(Matrix<T> &x, LargeUpdate<T> u)
 template <class T>
 void factor_panel(Matrix<T> &x, int64_t j, int w)
 {
+    const cudaEvent_t begun = x.begun;
+    x.begun = nullptr;
     x.then(large_panel_launch({x.job->precision, x.m - j, w, x.at(j, j), x.lda, j,
                                x.pivots(j), x.job->int_size, &x.state->info,
                                &x.state->odd, x.panel_work, x.alone, x.link()},
-                              x.card, x.stream));
+                              x.card, x.stream, begun));
 }
 
 /* The block of columns j .. j + w - 1 from row j on. */
@@ -440,6 +493,14 @@ void update_below(Matrix<T> &x, int64_t j, int64_t next, Range right)
                              PLAIN, WHOLE});
 }
 
+/* The interchanges of A with `order` pivots; those that begin with pivot i count. */
+template <class T>
+LargeMaps maps_of(const Matrix<T> &x, int64_t order, int64_t i = 0)
+{
+    const int64_t width = maps_width(x.job);
+    return {x.m, order, width, x.ipiv, x.job->int_size, x.maps, int(i / width)};
+}
+
 /* The block of columns from j to `next` has been factored: interchanges in the columns
  * `left` of it and `right` of it; of the latter also the rows of U and the update of all
  * rows below. A block that is too wide for one step takes several, for each of which the
@@ -448,10 +509,10 @@ template <class T>
 void apply_block(Matrix<T> &x, int64_t j, int64_t next, Range left, Range right)
 {
     if (next - j > LARGE_BLOCK<T>) {
-        const int64_t width = outer_block(x.job, x.card);
-        x.then(large_moves(
-            {x.m, next, width, x.ipiv, x.job->int_size, x.maps, int(j / width)}, x.a,
-            x.lda, left.from, left.to, right.from, right.to, x.stream));
+        const int64_t width = maps_width(x.job);
+        for (int64_t i = j; i < next; i += width)
+            x.then(large_moves(maps_of(x, next, i), x.a, x.lda, left.from, left.to,
+                               right.from, right.to, x.stream));
         x.follows = false;
         for (int64_t i = j; i < next && right.from < right.to; i += LARGE_BLOCK<T>)
             solve_row(x, j, i, least(LARGE_BLOCK<T>, next - i), right);
@@ -471,6 +532,48 @@ void apply_block(Matrix<T> &x, int64_t j, int64_t next, Range left, Range right)
     }
     x.then(large_step(step, x.card, x.stream));
     update_below(x, j, next, right);
+}
+
+/* The same of the columns `right`, which lie by rows; the rows of U go to A. */
+template <class T>
+void apply_block_by_rows(Matrix<T> &x, int64_t j, int64_t next, Range right)
+{
+    const int64_t from = right.from, columns = right.to - from;
+    for (int64_t i = j; i < next; i += maps_width(x.job))
+        x.then(large_take_rows(maps_of(x, next, i), x.at_row(i, from), x.ld_rows,
+                               x.at(i, from), x.lda, columns, x.stream));
+    x.follows = false;
+    for (int64_t i = j; i < next && columns > 0; i += LARGE_BLOCK<T>)
+        solve_row(x, j, i, least(LARGE_BLOCK<T>, next - i), right);
+    LargeUpdate<T> u = {x.m - next, columns,       next - j, x.at(next, j),
+                        x.lda,      x.at(j, from), x.lda,    x.at_row(next, from),
+                        x.ld_rows,  PLAIN,         PLAIN,    WHOLE};
+    if (sizeof(T) == 4) { /* cuBLAS is slow by a fifth with both factors turned */
+        x.then(large_turn(columns, next - j, u.b, x.lda, x.at_row(j, from), x.ld_rows,
+                          x.stream));
+        u.b = x.at_row(j, from);
+        u.ldb = x.ld_rows;
+        u.of_b = TURNED;
+    }
+    x.then(large_blas_update_rows(u, x.blas_work, x.stream));
+    x.follows = false;
+}
+
+/* From row i on, the columns `right` come to lie by rows, or again by columns. */
+template <class T>
+void to_rows(Matrix<T> &x, int64_t i, Range right)
+{
+    x.then(large_turn(right.to - right.from, x.m - i, x.at(i, right.from), x.lda,
+                      x.at_row(i, right.from), x.ld_rows, x.stream));
+    x.follows = false;
+}
+
+template <class T>
+void to_columns(Matrix<T> &x, int64_t i, Range right)
+{
+    x.then(large_turn(x.m - i, right.to - right.from, x.at_row(i, right.from), x.ld_rows,
+                      x.at(i, right.from), x.lda, x.stream));
+    x.follows = false;
 }
 
 /* The columns from j to `end`, at most LARGE_BLOCK, by panels. */
@@ -497,9 +600,8 @@ void factor_outer(Matrix<T> &x, int64_t j, int64_t end)
 
 /* The chain of a factorization: block after block is brought up to date and factored, on
  * a second stream with priority if that is worth while; what is left of a block's update
- * runs beside it on the job's stream. The chain's launches follow each other on one
- * stream, so that a panel, which needs whole multiprocessors, gets them before the update
- * begins that waited for the same block. */
+ * runs beside it on the job's stream. A panel needs whole multiprocessors, all at once:
+ * where it can, the update that waited for the same block begins after it. */
 template <class T>
 class Chain
 {
@@ -532,12 +634,26 @@ class Chain
             beside.then(side->fork());
         beside.follows = beside.follows && !side;
     }
-    /* The job's stream goes on when the chain has. */
-    void let_rest_begin()
+    /* The job's stream goes on when the chain has done what it was told so far. */
+    void let_rest_follow()
     {
         if (side)
             rest.then(side->join());
         beside.follows = beside.follows && !side;
+    }
+    /* And when `panels` has begun, if it is to be `first`, or when it is told to begin.
+     */
+    template <class Panels>
+    void begin_before_rest(bool first, const Panels &panels)
+    {
+        beside.begun = side && first ? side->beginning() : nullptr;
+        if (!beside.begun)
+            let_rest_follow();
+        const bool begins = beside.begun;
+        panels(matrix());
+        if (begins && !beside.begun)
+            rest.then(side->after_beginning());
+        beside.begun = nullptr;
     }
     bool failed() const
     {
@@ -583,15 +699,37 @@ bool waits_for_panels(const Matrix<T> &x, int64_t w, int64_t next, int64_t end)
 template <class T>
 void catch_up(Matrix<T> &x, int64_t first, Range part)
 {
-    const LargeMaps maps = {x.m,    first,           outer_block(x.job, x.card),
-                            x.ipiv, x.job->int_size, x.maps};
-    x.then(large_forth(maps, x.at(0, part.from), x.lda, part.to - part.from, nullptr,
-                       x.stream));
+    x.then(large_forth(maps_of(x, first), x.at(0, part.from), x.lda, part.to - part.from,
+                       nullptr, x.stream));
     for (int64_t i = 0, w; i < first; i += w) {
         w = least(LARGE_BLOCK<T>, first - i);
         solve_row(x, 0, i, w, part);
     }
     update_below(x, 0, first, part);
+}
+
+LargeBlocks blocks_of(const struct bl_job *job, const Card &card, int64_t first,
+                      int64_t order)
+{
+    LargeBlocks blocks = {};
+    blocks.from = first;
+    for (int64_t j = first, w; j < order; j += w) {
+        w = outer_block(job, card, j);
+        blocks.kinds += blocks.kinds == 0 || blocks.width[blocks.kinds - 1] != w;
+        blocks.width[blocks.kinds - 1] = w;
+        blocks.to[blocks.kinds - 1] = least(j + w, order);
+    }
+    return blocks;
+}
+
+/* Before which column interchanges left of a block are put off: those of the last ones,
+ * which are narrow, come with their steps. */
+int64_t put_off_until(const struct bl_job *job, const LargeBlocks &blocks)
+{
+    const int last = blocks.kinds - 1;
+    return blocks.width[last] >= maps_width(job) ? blocks.to[last]
+           : last > 0                            ? blocks.to[last - 1]
+                                                 : blocks.from;
 }
 
 /* A part of A catches up with the columns before it. Then the next outer block takes its
@@ -601,33 +739,53 @@ void factor_lu(Matrix<T> &x)
 {
     const Range part = part_of(x.job);
     x.n = part.to;
-    const int64_t order = least(x.m, x.n), outer = outer_block(x.job, x.card),
-                  first = least(part.from, order);
-    const bool off = puts_off(x.job, x.card);
+    const int64_t order = least(x.m, x.n), first = least(part.from, order);
+    auto after = [&](int64_t j) {
+        return least(j + outer_block(x.job, x.card, j), order);
+    };
+    const LargeBlocks blocks = blocks_of(x.job, x.card, first, order);
+    const int64_t until =
+        puts_off(x.job, x.card) && first < order ? put_off_until(x.job, blocks) : 0;
+    bool by_rows = x.rows && first < until && after(after(first)) < x.n;
     x.chains = x.card.capability >= 90;
     if (first > 0)
         catch_up(x, first, part);
-    Chain<T> chain(x, first + outer < order && !x.alone);
-    factor_outer(chain.matrix(), first, least(first + outer, order));
+    Chain<T> chain(x, after(first) < order && !x.alone);
+    factor_outer(chain.matrix(), first, after(first));
+    if (by_rows)
+        to_rows(x, first, {after(after(first)), x.n});
     for (int64_t j = first, next, end; j < order && !chain.failed(); j = next) {
-        next = least(j + outer, order);
-        end = least(next + outer, order);
+        next = after(j);
+        end = after(next);
+        x.brief =
+            chain.has_side() && !by_rows && waits_for_panels(x, next - j, next, end);
+        /* Of no use to other precisions, as measured. */
+        const bool panels_first = x.brief && x.job->precision == BL_D;
+        if (panels_first)
+            chain.let_rest_follow();
         if (j > first)
             chain.wait_for_rest();
+        if (j > first && by_rows)
+            to_columns(chain.matrix(), j, {next, end});
         if (next < end)
             apply_block(chain.matrix(), j, next, {0, 0}, {next, end});
-        chain.let_rest_begin();
-        factor_outer(chain.matrix(), next, end);
-        x.brief = chain.has_side() && waits_for_panels(x, next - j, next, end);
-        apply_block(x, j, next, {0, off ? 0 : j}, {end, x.n});
+        chain.begin_before_rest(panels_first,
+                                [&](Matrix<T> &y) { factor_outer(y, next, end); });
+        if (by_rows)
+            apply_block_by_rows(x, j, next, {end, x.n});
+        else
+            apply_block(x, j, next, {least(until, j), j}, {end, x.n});
+        if (by_rows && next >= until) {
+            to_columns(x, next, {end, x.n});
+            by_rows = false;
+        }
         x.brief = false;
     }
     chain.end();
     x.chains = x.follows = false;
-    if (off && first < order)
-        x.then(large_left(
-            {x.m, order, outer, x.ipiv, x.job->int_size, x.maps, int(first / outer)}, x.a,
-            x.lda, x.stream));
+    if (until > 0 && first < order)
+        x.then(
+            large_left(maps_of(x, order), blocks, until, x.a, x.lda, x.card, x.stream));
 }
 
 /* From the triangle's point of view: element (i, k) of v in large_cholesky.cuh. */
@@ -727,7 +885,7 @@ void factor_cholesky(Matrix<T> &x)
             chain.wait_for_rest();
         update_triangle(chain.matrix(), j, outer, next, end);
         if (end < part.to)
-            chain.let_rest_begin();
+            chain.let_rest_follow();
         factor_triangle(chain.matrix(), next, end);
         if (end == part.to)
             break;
@@ -950,6 +1108,8 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
                        is_few(job, card) ? work + at.few : nullptr,
                        work + at.blas,
                        work + at.beside,
+                       goes_by_rows(job, card) ? (T *)(work + at.rows) : nullptr,
+                       ld_by_rows(job),
                        cudaSuccess};
         char *info = (char *)job->info.p + i * job->info.stride * job->int_size;
         if (job->from == 0)

@@ -93,11 +93,38 @@ struct LargeMaps {
 };
 size_t large_maps_bytes(int64_t m, int64_t order, int64_t width);
 
-/* The first `order` columns of A were factored in such blocks, and each block has had the
- * interchanges of all blocks before x.begin and of its own columns only: it takes those
- * of all later ones. What is below a block must fit on chip, a column at a time. */
+/* How wide the blocks were in which the columns from `from` on were factored: those up to
+ * to[i] have blocks of width[i]. */
+struct LargeBlocks {
+    static constexpr int MOST = 4;
+    int64_t from;
+    int kinds;
+    int64_t to[MOST], width[MOST];
+
+    /* Of the block that has column j; `from` for a column before all of them. */
+    __host__ __device__ int64_t end_of(int64_t j) const
+    {
+        int64_t begin = from;
+        for (int i = 0; i < kinds && j >= begin; i++) {
+            if (j < to[i]) {
+                const int64_t end = begin + ((j - begin) / width[i] + 1) * width[i];
+                return end < to[i] ? end : to[i];
+            }
+            begin = to[i];
+        }
+        return begin;
+    }
+};
+
+/* Columns of A were factored in blocks, whose ends are multiples of x.width, and each has
+ * had the interchanges of all before blocks.from and of its own block only: those up to
+ * column `until` take all later ones. What is below a block must fit on chip, a column at
+ * a time: on that of a block of threads, or of a cluster. */
 template <class T>
-cudaError_t large_left(LargeMaps x, T *a, int64_t lda, cudaStream_t stream);
+bool large_takes_left(int64_t m, const Card &card);
+template <class T>
+cudaError_t large_left(LargeMaps x, const LargeBlocks &blocks, int64_t until, T *a,
+                       int64_t lda, const Card &card, cudaStream_t stream);
 
 /* The interchanges of the one block x.begin, at most up to x.order, in the columns of A
  * from `left` to `left_end` and from `right` to `right_end`. */
@@ -105,6 +132,19 @@ template <class T>
 cudaError_t large_moves(const LargeMaps &x, T *a, int64_t lda, int64_t left,
                         int64_t left_end, int64_t right, int64_t right_end,
                         cudaStream_t stream);
+
+/* B(i, j) := element i of column j of A's transpose, which has m rows and n columns: a
+ * matrix by rows becomes one by columns, and the other way round. */
+template <class T>
+cudaError_t large_turn(int64_t m, int64_t n, const T *a, int64_t lda, T *b, int64_t ldb,
+                       cudaStream_t stream);
+
+/* The interchanges of the one block x.begin in `columns` columns of a matrix by rows, of
+ * which row i begins at t + i ldt and row 0 is the block's first: the block's rows go to
+ * A, by columns; what made room for them, to where they stood. */
+template <class T>
+cudaError_t large_take_rows(const LargeMaps &x, T *t, int64_t ldt, T *a, int64_t lda,
+                            int64_t columns, cudaStream_t stream);
 
 /* B := P^T B, of m rows. A column must fit on chip. */
 template <class T>

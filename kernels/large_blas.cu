@@ -105,33 +105,67 @@ class Library
     std::vector<Handle> idle;
 };
 
+template <class T>
+Gemm<T> gemm_of()
+{
+    static const Gemm<T> gemm = Library::get().find<Gemm<T>>(gemm_name<T>());
+    return gemm;
+}
+
+/* C -= op(A) op(B), C m x n. */
+template <class T>
+bool multiply(int op_a, int op_b, int64_t m, int64_t n, int64_t k, const T *a,
+              int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, void *work,
+              cudaStream_t stream)
+{
+    for (int64_t size : {m, n, k, lda, ldb, ldc})
+        if (size > MOST || size < 1)
+            return false;
+    const Gemm<T> gemm = gemm_of<T>();
+    Handle handle = gemm ? Library::get().borrow(stream, work) : nullptr;
+    if (!handle)
+        return false;
+    const Real<T> minus[2] = {-1, 0}, plus[2] = {1, 0};
+    const int failed = gemm(handle, op_a, op_b, int(m), int(n), int(k), (const T *)minus,
+                            a, int(lda), b, int(ldb), (const T *)plus, c, int(ldc));
+    Library::get().give_back(handle);
+    return !failed;
+}
+
 } // namespace
 
 template <class T>
 bool large_blas_update(const LargeUpdate<T> &u, void *work, cudaStream_t stream)
 {
-    static const Gemm<T> gemm = Library::get().find<Gemm<T>>(gemm_name<T>());
-    const int64_t sizes[] = {u.m, u.n, u.k, u.lda, u.ldb, u.ldc};
-    for (int64_t size : sizes)
-        if (size > MOST || size < 1)
-            return false;
-    if (!gemm || u.part != WHOLE)
-        return false;
-    Handle handle = Library::get().borrow(stream, work);
-    if (!handle)
-        return false;
     constexpr int TURN = Traits<T>::complex ? OP_C : OP_T;
-    const Real<T> minus[2] = {-1, 0}, plus[2] = {1, 0};
-    const int failed =
-        gemm(handle, u.of_a == TURNED ? TURN : OP_N, u.of_b == TURNED ? TURN : OP_N,
-             int(u.m), int(u.n), int(u.k), (const T *)minus, u.a, int(u.lda), u.b,
-             int(u.ldb), (const T *)plus, u.c, int(u.ldc));
-    Library::get().give_back(handle);
-    return !failed;
+    return u.part == WHOLE &&
+           multiply(u.of_a == TURNED ? TURN : OP_N, u.of_b == TURNED ? TURN : OP_N, u.m,
+                    u.n, u.k, u.a, u.lda, u.b, u.ldb, u.c, u.ldc, work, stream);
+}
+
+template <class T>
+cudaError_t large_blas_update_rows(const LargeUpdate<T> &u, void *work,
+                                   cudaStream_t stream)
+{
+    if (u.m < 1 || u.n < 1)
+        return cudaSuccess;
+    return multiply(u.of_b == TURNED ? OP_N : OP_T, OP_T, u.n, u.m, u.k, u.b, u.ldb, u.a,
+                    u.lda, u.c, u.ldc, work, stream)
+               ? cudaSuccess
+               : cudaErrorUnknown;
+}
+
+template <class T>
+bool has_large_blas()
+{
+    return gemm_of<T>();
 }
 
 #define BL_INSTANCE(T)                                                                   \
-    template bool large_blas_update(const LargeUpdate<T> &, void *, cudaStream_t);
+    template bool large_blas_update(const LargeUpdate<T> &, void *, cudaStream_t);       \
+    template cudaError_t large_blas_update_rows(const LargeUpdate<T> &, void *,          \
+                                                cudaStream_t);                           \
+    template bool has_large_blas<T>();
 BL_FOR_EACH_TYPE(BL_INSTANCE)
 
 } // namespace bl

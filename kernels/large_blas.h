@@ -20,5 +20,15 @@ constexpr size_t LARGE_BLAS_BYTES = size_t(32) << 20;
 template <class T>
 bool large_blas_update(const LargeUpdate<T> &u, void *work, cudaStream_t stream);
 
+/* The same of a matrix by rows, of which row i begins at u.c + i u.ldc. A is by columns;
+ * so is B, or by rows if it is turned, but it is not conjugate. An error where there is
+ * no cuBLAS: has_large_blas(). */
+template <class T>
+cudaError_t large_blas_update_rows(const LargeUpdate<T> &u, void *work,
+                                   cudaStream_t stream);
+
+template <class T>
+bool has_large_blas();
+
 } // namespace bl
 #endif

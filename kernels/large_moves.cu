@@ -3,6 +3,7 @@
  *
  * Called by large.cu through large.h. A map says of each row where its content stood.
  */
+#include "cluster.cuh"
 #include "large.h"
 #include "problem.cuh"
 
@@ -63,18 +64,19 @@ __global__ void __launch_bounds__(MOVES_THREADS) join_maps(const LargeMaps x, in
     }
 }
 
-/* A block owns a column; shared memory holds what is below its block's diagonal, or that
- * of x.begin. */
+/* A block owns a column; shared memory holds what is below its block, or before the first
+ * of them. */
 template <class T>
 __global__ void __launch_bounds__(MOVES_THREADS)
-    move_left(const LargeMaps x, int blocks, T *a, int64_t lda)
+    move_left(const LargeMaps x, const LargeBlocks wide, int maps, T *a, int64_t lda)
 {
     extern __shared__ __align__(16) char shared[];
     T *const old = (T *)shared;
-    const int64_t b = max(blockIdx.x / x.width + 1, int64_t(x.begin)),
-                  first = b * x.width;
+    const int64_t first = wide.end_of(blockIdx.x), which = first / x.width;
+    if (first >= x.order)
+        return;
     const int rows = int(x.m - first);
-    const int *map = x.maps + (blocks + b) * x.m + first;
+    const int *map = x.maps + (maps + which) * x.m + first;
     T *column = a + first + blockIdx.x * lda;
     for (int i = int(threadIdx.x); i < rows; i += MOVES_THREADS)
         old[i] = column[i];
@@ -83,6 +85,92 @@ __global__ void __launch_bounds__(MOVES_THREADS)
         const int from = map[i];
         if (from != i)
             column[i] = old[from];
+    }
+}
+
+/* A cluster owns a column; every block's shared memory holds SHARE rows of it. */
+constexpr size_t SHARE_BYTES = 64 << 10;
+constexpr int MOST_SHARES = 8;
+template <class T>
+constexpr int SHARE = int(SHARE_BYTES / sizeof(T));
+
+template <class T>
+__global__ void __launch_bounds__(MOVES_THREADS)
+    move_left_of_cluster(const LargeMaps x, const LargeBlocks wide, int maps, T *a,
+                         int64_t lda)
+{
+#if __CUDA_ARCH__ >= 900
+    extern __shared__ __align__(16) char shared[];
+    T *const old = (T *)shared;
+    const int64_t j = blockIdx.x / cluster::blocks(), first = wide.end_of(j),
+                  which = first / x.width;
+    if (first >= x.order)
+        return;
+    const int begin = cluster::rank() * SHARE<T>,
+              end = min(begin + SHARE<T>, int(x.m - first));
+    const int *map = x.maps + (maps + which) * x.m + first;
+    T *column = a + first + j * lda;
+    for (int i = begin + int(threadIdx.x); i < end; i += MOVES_THREADS)
+        old[i - begin] = column[i];
+    cluster::release();
+    cluster::acquire();
+    for (int i = begin + int(threadIdx.x); i < end; i += MOVES_THREADS) {
+        const int from = map[i];
+        if (from != i)
+            column[i] = cluster::load(old + from % SHARE<T>, from / SHARE<T>);
+    }
+    cluster::release(); /* until all have read */
+    cluster::acquire();
+#else
+    (void)x, (void)wide, (void)maps, (void)a, (void)lda;
+#endif
+}
+
+/* A block owns a tile of B: see large_turn(). With a map, column i of the transpose is
+ * column map[i] of what is in memory. */
+constexpr int TURN_TILE = 32, TURN_THREADS = 256;
+
+template <class T>
+__global__ void __launch_bounds__(TURN_THREADS)
+    turn(int64_t m, int64_t n, const T *a, int64_t lda, const int *map, T *b, int64_t ldb)
+{
+    __shared__ T tile[TURN_TILE][TURN_TILE + 1];
+    const int lane = int(threadIdx.x) % TURN_TILE, warp = int(threadIdx.x) / TURN_TILE;
+    const int64_t i0 = int64_t(blockIdx.x) * TURN_TILE,
+                  j0 = int64_t(blockIdx.y) * TURN_TILE;
+    BL_UNROLL
+    for (int r = warp; r < TURN_TILE; r += TURN_THREADS / TURN_TILE) {
+        const int64_t i = i0 + r;
+        if (i < m && j0 + lane < n)
+            tile[r][lane] = a[j0 + lane + (map ? map[i] : i) * lda];
+    }
+    __syncthreads();
+    BL_UNROLL
+    for (int c = warp; c < TURN_TILE; c += TURN_THREADS / TURN_TILE)
+        if (i0 + lane < m && j0 + c < n)
+            b[i0 + lane + (j0 + c) * ldb] = tile[lane][c];
+}
+
+/* A block owns a pivot and some columns of a matrix by rows. The contents of the block of
+ * pivots' own rows are there until the end. */
+constexpr int ROW_PIECE = 4 * TURN_THREADS;
+
+template <class T>
+__global__ void __launch_bounds__(TURN_THREADS)
+    make_room(const LargeMaps x, T *t, int64_t ldt, int64_t columns)
+{
+    const int64_t first = x.begin * x.width, from = int64_t(blockIdx.y) * ROW_PIECE;
+    const int w = int(min(x.width, x.order - first));
+    const Pivots pivots = {(void *)x.ipiv, x.int_size, first};
+    const int64_t place = pivots.get(blockIdx.x);
+    if (place < w)
+        return;
+    const T *const old = t + x.maps[x.begin * x.m + first + place] * ldt;
+    BL_UNROLL
+    for (int e = 0; e < ROW_PIECE; e += TURN_THREADS) {
+        const int64_t j = from + e + threadIdx.x;
+        if (j < columns)
+            t[j + place * ldt] = old[j];
     }
 }
 
@@ -223,6 +311,22 @@ cudaError_t allow_shared(Kernel *kernel, size_t bytes)
                                 int(bytes));
 }
 
+cudaLaunchConfig_t cluster_config(int64_t blocks, int size,
+                                  cudaLaunchAttribute &attribute)
+{
+    attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = unsigned(size);
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(unsigned(blocks));
+    config.blockDim = dim3(MOVES_THREADS);
+    config.dynamicSmemBytes = SHARE_BYTES;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    return config;
+}
+
 } // namespace
 
 size_t large_maps_bytes(int64_t m, int64_t order, int64_t width)
@@ -231,19 +335,85 @@ size_t large_maps_bytes(int64_t m, int64_t order, int64_t width)
 }
 
 template <class T>
-cudaError_t large_left(LargeMaps x, T *a, int64_t lda, cudaStream_t stream)
+bool large_takes_left(int64_t m, const Card &card)
 {
-    const int blocks = int(quotient(x.order, x.width));
-    x.begin = x.begin > 0 ? x.begin : 1;
-    if (blocks <= x.begin)
+    if (size_t(m) * sizeof(T) <= card.shared_bytes)
+        return true;
+    if (card.capability < 90 || m > MOST_SHARES * SHARE<T>)
+        return false;
+    static const bool has_room = [] {
+        cudaLaunchAttribute attribute;
+        const cudaLaunchConfig_t config =
+            cluster_config(MOST_SHARES, MOST_SHARES, attribute);
+        int clusters = 0;
+        const bool known =
+            allow_shared(move_left_of_cluster<T>, SHARE_BYTES) == cudaSuccess &&
+            cudaOccupancyMaxActiveClusters(&clusters, move_left_of_cluster<T>, &config) ==
+                cudaSuccess;
+        if (!known)
+            (void)cudaGetLastError();
+        return known && clusters > 0;
+    }();
+    return has_room;
+}
+
+template <class T>
+cudaError_t large_left(LargeMaps x, const LargeBlocks &blocks, int64_t until, T *a,
+                       int64_t lda, const Card &card, cudaStream_t stream)
+{
+    const int64_t first = blocks.end_of(0), rows = x.m - first;
+    const int maps = int(quotient(x.order, x.width));
+    x.begin = int(first / x.width);
+    if (first >= x.order || until <= 0)
         return cudaSuccess;
-    const size_t bytes = size_t(x.m - x.begin * x.width) * sizeof(T);
+    make_maps(x, maps, stream);
+    const size_t bytes = size_t(rows) * sizeof(T);
+    if (bytes > card.shared_bytes) {
+        cudaError_t error = allow_shared(move_left_of_cluster<T>, SHARE_BYTES);
+        if (error != cudaSuccess)
+            return error;
+        cudaLaunchAttribute attribute;
+        int shares = 1;
+        while (shares * SHARE<T> < rows)
+            shares *= 2;
+        cudaLaunchConfig_t config = cluster_config(until * shares, shares, attribute);
+        config.stream = stream;
+        return cudaLaunchKernelEx(&config, move_left_of_cluster<T>, (const LargeMaps)x,
+                                  blocks, maps, a, lda);
+    }
     cudaError_t error = allow_shared(move_left<T>, bytes);
     if (error != cudaSuccess)
         return error;
-    make_maps(x, blocks, stream);
-    move_left<<<unsigned((blocks - 1) * x.width), MOVES_THREADS, bytes, stream>>>(
-        x, blocks, a, lda);
+    move_left<<<unsigned(until), MOVES_THREADS, bytes, stream>>>(x, blocks, maps, a, lda);
+    return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t large_turn(int64_t m, int64_t n, const T *a, int64_t lda, T *b, int64_t ldb,
+                       cudaStream_t stream)
+{
+    if (m <= 0 || n <= 0)
+        return cudaSuccess;
+    const dim3 grid(unsigned(quotient(m, TURN_TILE)), unsigned(quotient(n, TURN_TILE)));
+    turn<T><<<grid, TURN_THREADS, 0, stream>>>(m, n, a, lda, nullptr, b, ldb);
+    return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t large_take_rows(const LargeMaps &x, T *t, int64_t ldt, T *a, int64_t lda,
+                            int64_t columns, cudaStream_t stream)
+{
+    const int64_t first = x.begin * x.width,
+                  w = x.order - first < x.width ? x.order - first : x.width;
+    if (columns <= 0)
+        return cudaSuccess;
+    const int *const map = x.maps + x.begin * x.m + first;
+    map_blocks<<<1, MOVES_THREADS, 0, stream>>>(x);
+    turn<T>
+        <<<dim3(unsigned(quotient(w, TURN_TILE)), unsigned(quotient(columns, TURN_TILE))),
+           TURN_THREADS, 0, stream>>>(w, columns, t, ldt, map, a, lda);
+    make_room<<<dim3(unsigned(w), unsigned(quotient(columns, ROW_PIECE))), TURN_THREADS,
+                0, stream>>>(x, t, ldt, columns);
     return cudaGetLastError();
 }
 
@@ -310,7 +480,13 @@ cudaError_t large_end_inverse(const LargeMaps &x, const T *y, T *a, int64_t lda,
 }
 
 #define BL_INSTANCE(T)                                                                   \
-    template cudaError_t large_left(LargeMaps, T *, int64_t, cudaStream_t);              \
+    template bool large_takes_left<T>(int64_t, const Card &);                            \
+    template cudaError_t large_left(LargeMaps, const LargeBlocks &, int64_t, T *,        \
+                                    int64_t, const Card &, cudaStream_t);                \
+    template cudaError_t large_turn(int64_t, int64_t, const T *, int64_t, T *, int64_t,  \
+                                    cudaStream_t);                                       \
+    template cudaError_t large_take_rows(const LargeMaps &, T *, int64_t, T *, int64_t,  \
+                                         int64_t, cudaStream_t);                         \
     template cudaError_t large_moves(const LargeMaps &, T *, int64_t, int64_t, int64_t,  \
                                      int64_t, int64_t, cudaStream_t);                    \
     template cudaError_t large_back(const LargeMaps &, T *, int64_t, int64_t,            \

@@ -35,7 +35,7 @@ struct Shape {
 };
 
 cudaLaunchConfig_t config_of(const Shape &shape, int w, int element,
-                             cudaLaunchAttribute (&attribute)[2])
+                             cudaLaunchAttribute (&attribute)[3])
 {
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(unsigned(shape.blocks));
@@ -44,7 +44,6 @@ cudaLaunchConfig_t config_of(const Shape &shape, int w, int element,
     attribute[0].id = cudaLaunchAttributeClusterDimension;
     attribute[0].val.clusterDim.x = config.gridDim.x;
     attribute[0].val.clusterDim.y = attribute[0].val.clusterDim.z = 1;
-    attribute[1] = chain_attribute();
     config.attrs = attribute;
     config.numAttrs = 1;
     return config;
@@ -72,7 +71,7 @@ bool available(enum bl_precision precision, int which, const Shape &shape, int e
         const void *kernel = shape.kernel->kernel;
         Shape full = shape;
         full.warps = shape.kernel->warps;
-        cudaLaunchAttribute attributes_of[2];
+        cudaLaunchAttribute attributes_of[3];
         cudaLaunchConfig_t config =
             config_of(full, shape.kernel->width, element, attributes_of);
         int clusters = 0;
@@ -291,9 +290,14 @@ size_t large_panel_workspace(enum bl_precision precision, int64_t m, const Card 
 }
 
 cudaError_t large_panel_launch(const LargePanel &panel, const Card &card,
-                               cudaStream_t stream)
+                               cudaStream_t stream, cudaEvent_t begun)
 {
     const Choice choice = choice_of(panel.precision, panel.m, panel.w, panel.alone, card);
+    if (begun && !choice.cluster.kernel) {
+        const cudaError_t error = cudaEventRecord(begun, stream);
+        if (error != cudaSuccess)
+            return error;
+    }
     if (choice.card.kernel) {
         const cudaError_t error = launch_on_card(panel, choice.card, stream);
         if (error != cudaErrorCooperativeLaunchTooLarge)
@@ -305,10 +309,18 @@ cudaError_t large_panel_launch(const LargePanel &panel, const Card &card,
         return launch_grid(panel, card, stream);
     LargePanel g = panel;
     void *parameters[] = {&g};
-    cudaLaunchAttribute attribute[2];
+    cudaLaunchAttribute attribute[3];
     cudaLaunchConfig_t config =
         config_of(shape, panel.w, kernels_of(panel.precision).element, attribute);
-    config.numAttrs += panel.chained;
+    if (panel.chained)
+        attribute[config.numAttrs++] = chain_attribute();
+#if CUDART_VERSION >= 12030 /* nobody has such an event before */
+    if (begun) {
+        attribute[config.numAttrs] = {};
+        attribute[config.numAttrs].id = cudaLaunchAttributeLaunchCompletionEvent;
+        attribute[config.numAttrs++].val.launchCompletionEvent.event = begun;
+    }
+#endif
     config.stream = stream;
     return cudaLaunchKernelExC(&config, shape.kernel->kernel, parameters);
 }

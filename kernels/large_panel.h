@@ -26,8 +26,10 @@ bool large_panel_on_card(enum bl_precision, int64_t m, const Card &);
 size_t large_panel_workspace(enum bl_precision, int64_t m, const Card &);
 
 /* Factor the panel in place, its own rows interchanged: what xGETRF leaves of an m x w
- * matrix. */
-cudaError_t large_panel_launch(const LargePanel &, const Card &, cudaStream_t);
+ * matrix. `begun`, if any, is recorded when all of the panel's blocks are on the card or,
+ * where no kernel can tell, before it. */
+cudaError_t large_panel_launch(const LargePanel &, const Card &, cudaStream_t,
+                               cudaEvent_t begun = nullptr);
 
 } // namespace bl
 #endif

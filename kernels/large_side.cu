@@ -45,6 +45,11 @@ bool LargeSide::open()
             cudaSuccess &&
         cudaEventCreateWithFlags(&there, cudaEventDisableTiming) == cudaSuccess &&
         cudaEventCreateWithFlags(&back, cudaEventDisableTiming) == cudaSuccess;
+#if CUDART_VERSION >= 12030
+    int driver = 0;
+    if (good && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030)
+        (void)cudaEventCreateWithFlags(&begun, cudaEventDisableTiming);
+#endif
     if (!good)
         (void)cudaGetLastError();
     return good;
@@ -80,6 +85,9 @@ LargeSide *LargeSide::borrow(cudaStream_t job)
         }
     }
     side->main = job;
+    unsigned long long which = 0;
+    if (!capture_of(job, side->captured, which))
+        side->captured = true;
     return side;
 }
 
@@ -99,6 +107,16 @@ cudaError_t LargeSide::join()
 {
     cudaError_t error = cudaEventRecord(back, own);
     return error != cudaSuccess ? error : cudaStreamWaitEvent(main, back, 0);
+}
+
+cudaEvent_t LargeSide::beginning() const
+{
+    return captured ? nullptr : begun;
+}
+
+cudaError_t LargeSide::after_beginning()
+{
+    return cudaStreamWaitEvent(main, begun, 0);
 }
 
 } // namespace bl

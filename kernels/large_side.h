@@ -26,12 +26,18 @@ class LargeSide
     {
         return own;
     }
+    /* An event for a kernel here to record when it has begun, and what is enqueued in the
+     * job's stream from now on follows that. NULL: there is none in a capture, or before
+     * CUDA 12.3. */
+    cudaEvent_t beginning() const;
+    cudaError_t after_beginning();
 
   private:
     bool open();
     bool suits(cudaStream_t job) const;
     cudaStream_t own = nullptr, main = nullptr;
-    cudaEvent_t there = nullptr, back = nullptr;
+    cudaEvent_t there = nullptr, back = nullptr, begun = nullptr;
+    bool captured = false; /* the job is */
 };
 
 } // namespace bl

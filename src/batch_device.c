@@ -131,6 +131,16 @@ static size_t measure(struct extra *x, const struct bl_engine *e,
     return total;
 }
 
+/* The same of jobs that do with as little work space as they can, from now on. */
+static size_t measure_lean(struct extra *x, const struct bl_engine *e,
+                           struct bl_job *jobs, int count)
+{
+    for (int i = 0; i < count; i++)
+        jobs[i].lean = 1;
+    *x = (struct extra){.at = NULL};
+    return measure(x, e, jobs, count);
+}
+
 /* Copy them over and let the jobs point there. */
 static enum bl_status bring(const struct extra *x, const struct bl_engine *e,
                             struct bl_job *jobs, int count)
@@ -171,6 +181,9 @@ enum bl_status bl_batch_on_device(const struct bl_engine *e, struct bl_job *jobs
     void *p = NULL;
     if (bytes)
         status = e->queue_alloc(stream, bytes, &p);
+    const size_t less = status == BL_NOMEM ? measure_lean(&x, e, jobs, count) : bytes;
+    if (less < bytes)
+        status = e->queue_alloc(stream, less, &p);
     if (status != BL_OK)
         return status;
     x.at = p;

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define BL_ENGINE_ABI 5
+#define BL_ENGINE_ABI 6
 
 enum bl_status {
 #define S(name, text) BL_##name,
@@ -93,6 +93,8 @@ struct bl_job {
      * INFO where NaN or an infinity has come up whose bits depend on an order of
      * operations that it does not keep. The problem's other results then mean nothing. */
     int redo;
+    /* Memory is short: workspace() and run() do with as little as they can. */
+    int lean;
     /* Not 0, 0: A's columns come in parts, see part(). Those before `to` are there, those
      * before `from` have gone through earlier runs of the same job in the same memory. */
     int64_t from, to;

@@ -30,6 +30,7 @@
 
 struct pipeline {
     const struct bl_engine *e;
+    struct bl_job job; /* the caller's */
     const struct bl_job *host;
     struct bl_lane *lane;
     struct bl_traffic *traffic;
@@ -468,7 +469,18 @@ static enum bl_status open_tracks(struct pipeline *p, const struct bl_chunk *c)
     return status;
 }
 
-/* Less memory: half as many problems a chunk, then one chunk at a time. */
+/* Whether the engine can do with less work space. */
+static bool grows_lean(struct pipeline *p)
+{
+    const size_t before = p->e->workspace(&p->job);
+    if (p->job.lean)
+        return false;
+    p->job.lean = 1;
+    return p->e->workspace(&p->job) < before;
+}
+
+/* Less memory: half as many problems a chunk, then one chunk at a time, then little work
+ * space. */
 static bool ask_for_less(struct pipeline *p)
 {
     if (p->count > 1)
@@ -476,7 +488,7 @@ static bool ask_for_less(struct pipeline *p)
     else if (p->host->batch > 1 && p->tracks_allowed > 1)
         p->tracks_allowed = 1;
     else
-        return false;
+        return grows_lean(p);
     return true;
 }
 
@@ -583,7 +595,8 @@ enum bl_status bl_pipeline(const struct bl_engine *e, const struct bl_job *host,
                            int64_t *done, struct bl_traffic *traffic)
 {
     struct pipeline p = {.e = e,
-                         .host = host,
+                         .job = *host,
+                         .host = &p.job,
                          .traffic = traffic,
                          .done = done,
                          .most = host->batch,

@@ -1087,6 +1087,21 @@ static void device_faults(enum mock_step step, const char *name)
     drop(&s);
 }
 
+/* Memory for less work space than the jobs would like. */
+static void device_is_short(void)
+{
+    static const struct mock_order none = {.step = MOCK_STEPS};
+    struct rng r = {18};
+    struct batch s = new_batch(BL_ROW_GETRF_STRIDED, BL_D, 0, DEVICE, 20, 30, &r);
+    pose(&s, 8);
+    mock_order(&(struct mock_order){
+        .step = MOCK_STEPS, .memory = (uint64_t)64 << 20, .work = (uint64_t)65 << 20});
+    run(&s);
+    mock_order(&none);
+    verdict(s.why, "device-work-space-short");
+    drop(&s);
+}
+
 /* The same on host memory: the program's own LAPACK gives the answer. */
 static void host_faults(enum bl_row row, enum mock_step step, const char *name)
 {
@@ -1238,6 +1253,7 @@ int main(int argc, char **argv)
         device_faults(MOCK_WAIT, "wait");
         device_faults(MOCK_QUEUE_ALLOC, "allocation");
         device_faults(MOCK_PUT, "put");
+        device_is_short();
         host_faults(BL_ROW_GETRF_GROUPS, MOCK_RUN, "run");
         host_faults(BL_ROW_GETRF_GROUPS, MOCK_COPY_IN, "copy-in");
         host_faults(BL_ROW_GESV_STRIDED, MOCK_RUN, "run");

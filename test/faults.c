@@ -274,6 +274,27 @@ static void lost_launch(void)
     destroy(&p, expected);
 }
 
+/* Memory for the matrix, but not for the work space that its job would like: the device
+ * does it with less. */
+static void short_of_work_space(void)
+{
+    struct mock_order order = {
+        .step = MOCK_STEPS, .memory = 1 << 20, .work = 1 << 20, .status = BL_NOMEM};
+    struct problem p = make(bl_id(BL_GETRF, BL_D), 40, 1);
+    struct mock_counts before, after;
+    size_t bytes;
+    call(&p, BATCHLAPACK_MODE_CPU);
+    void *expected = snapshot(&p, &bytes);
+    set(&order);
+    read_counts(&before);
+    call(&p, BATCHLAPACK_MODE_GPU);
+    read_counts(&after);
+    set(&none);
+    say(same(&p, expected) && after.problems == before.problems + 1, "work-space-short",
+        "wrong data, or not served");
+    destroy(&p, expected);
+}
+
 /* A problem that the engine hands back is no fault, however often it does. */
 static void handed_back(void)
 {
@@ -597,6 +618,7 @@ int main(int argc, char **argv)
         each_step(id, BL_NOMEM);
     }
     lost_launch();
+    short_of_work_space();
     handed_back();
     crowd();
     say(child(argv[0], "off", 0, 0, 0, false) == 0, "fault-repeated-switches-off",

@@ -200,7 +200,7 @@ static void hand_back(const struct bl_job *job, int64_t i)
         *(int32_t *)info = BL_INFO_REDO;
 }
 
-static size_t workspace(const struct bl_job *job)
+static size_t own_workspace(const struct bl_job *job)
 {
     size_t element = bl_element(job->precision);
     switch (job->routine) {
@@ -215,6 +215,14 @@ static size_t workspace(const struct bl_job *job)
     default:
         return 0;
     }
+}
+
+static size_t workspace(const struct bl_job *job)
+{
+    pthread_mutex_lock(&lock);
+    size_t more = job->lean ? 0 : order.work;
+    pthread_mutex_unlock(&lock);
+    return own_workspace(job) + more;
 }
 
 /* ---- memory ---- */
