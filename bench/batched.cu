@@ -1,7 +1,7 @@
 /* Batches of matrices up to 1024 x 1024 on device memory against cuBLAS, cuSOLVER and
  * MAGMA.
  *
- *     bench/batched ENGINE [routines [precisions [sizes [magma-batched.csv [fast]]]]]
+ *     bench/batched ENGINE [routines [precisions [sizes [magma-batched.csv [how]]]]]
  *     bench/batched ENGINE cliffs
  *
  * ENGINE is libbatchlapack_cuda.so; the others are comma-separated lists, "" for all.
@@ -12,6 +12,10 @@
  * once at the measured speed of a copy, or the arithmetic in separate products and sums
  * where that takes longer; of potrf the triangle in whole 32-byte sectors.
  *
+ * how: exact (the default), fast, or once, for a profiler that begins where it is told to
+ * (bench/tiny_profile): one launch a point and nothing else between cudaProfilerStart and
+ * cudaProfilerStop, no peers, no times; prints routine, precision, n and matrices.
+ *
  * cliffs: double getrf at every size from 33 to 200 and every 16th to 1024, its time over
  * that of a line through a few times that are good ones on an H100 (straight where both
  * scales are logarithmic); prints what is above 1.3 and the worst. No other process
@@ -20,6 +24,7 @@
 #include <cmath>
 #include <cstring>
 #include <cublas_v2.h>
+#include <cuda_profiler_api.h>
 #include <cusolverDn.h>
 #include <dlfcn.h>
 #include <map>
@@ -35,6 +40,7 @@ static const int REPEATS = 7;
 static const struct bl_engine *engine;
 static void *queue;
 static enum bl_arithmetic arithmetic = BL_EXACT;
+static bool once; /* for a profiler */
 static char *original, *a, *x, *b, *integers, *pointers, *peer_pointers;
 static cublasHandle_t cublas;
 static cusolverDnHandle_t cusolver;
@@ -171,6 +177,14 @@ static void line(const char *name, enum bl_routine_id r, int precision, int n)
         must(engine->wait(queue) == BL_OK, "factors");
         cudaMemcpy(original, a, bytes, cudaMemcpyDeviceToDevice);
     }
+    if (once) {
+        cudaMemcpy(a, original, bytes, cudaMemcpyDeviceToDevice);
+        must(cudaProfilerStart() == cudaSuccess, "profiler");
+        run(job);
+        must(engine->wait(queue) == BL_OK && cudaProfilerStop() == cudaSuccess, "wait");
+        printf("%s %c %d %lld\n", name, "sdcz"[precision], n, (long long)batch);
+        return;
+    }
     double ns = timed(bytes, [&] { run(job); }) / (double)batch * 1e6, peer = 0;
     fill_pointers(pointers, a, one, batch);
     fill_pointers(peer_pointers, x, one, batch);
@@ -271,8 +285,10 @@ int main(int argc, char **argv)
     const char *path = argc > 1 ? argv[1] : ".libs/libbatchlapack_cuda.so";
     const char *which = argc > 2 ? argv[2] : "", *precisions = argc > 3 ? argv[3] : "";
     const char *orders = argc > 4 ? argv[4] : "";
-    if (argc > 6 && !strcmp(argv[6], "fast"))
+    const char *how = argc > 6 ? argv[6] : "exact";
+    if (!strcmp(how, "fast"))
         arithmetic = BL_FAST;
+    once = !strcmp(how, "once");
     void *handle = dlopen(path, RTLD_NOW);
     engine = handle ? (const struct bl_engine *)dlsym(handle, BL_ENGINE_SYMBOL) : nullptr;
     struct bl_device device;
@@ -297,18 +313,21 @@ int main(int argc, char **argv)
              cudaMalloc((void **)&pointers, count * 8) == cudaSuccess &&
              cudaMalloc((void **)&peer_pointers, count * 8) == cudaSuccess,
          "memory");
-    must(cublasCreate(&cublas) == 0 &&
-             cublasSetStream(cublas, (cudaStream_t)queue) == 0 &&
-             cusolverDnCreate(&cusolver) == 0 &&
-             cusolverDnSetStream(cusolver, (cudaStream_t)queue) == 0,
+    must(once || (cublasCreate(&cublas) == 0 &&
+                  cublasSetStream(cublas, (cudaStream_t)queue) == 0 &&
+                  cusolverDnCreate(&cusolver) == 0 &&
+                  cusolverDnSetStream(cusolver, (cudaStream_t)queue) == 0),
          "cuBLAS and cuSOLVER");
-    double ms = timed(most, [&] {
-        cudaMemcpyAsync(x, a, most, cudaMemcpyDeviceToDevice, (cudaStream_t)queue);
-    });
-    copy_speed = 2 * (double)most / ms * 1e3;
-    read_magma(argc > 5 ? argv[5] : "bench/magma-batched.csv");
-    printf("%s, copy %.0f GB/s, %s\n", device.name, copy_speed * 1e-9,
-           arithmetic == BL_FAST ? "fast" : "exact");
+    if (once) {
+        printf("%s, once\n", device.name);
+    } else {
+        double ms = timed(most, [&] {
+            cudaMemcpyAsync(x, a, most, cudaMemcpyDeviceToDevice, (cudaStream_t)queue);
+        });
+        copy_speed = 2 * (double)most / ms * 1e3;
+        read_magma(argc > 5 ? argv[5] : "bench/magma-batched.csv");
+        printf("%s, copy %.0f GB/s, %s\n", device.name, copy_speed * 1e-9, how);
+    }
     if (all_sizes) {
         cliffs();
         return 0;
@@ -320,7 +339,7 @@ int main(int argc, char **argv)
                     listed(precisions, std::string(1, "sdcz"[p])) &&
                     listed(orders, std::to_string(n)))
                     line(names[r], ids[r], p, n);
-    for (int p = 0; p < BL_PRECISIONS; p++) {
+    for (int p = 0; p < BL_PRECISIONS && !once; p++) {
         fill_all(p, original, (size_t)32 * 32 * 1000, 0);
         struct bl_job job = job_of(BL_GETRF, p, 32, 1000);
         printf("1000 %cgetrf n = 32: %.1f us\n", "sdcz"[p],

@@ -180,7 +180,9 @@ int main()
         must(cudaMemcpyAsync(a, original, BYTES, cudaMemcpyDeviceToDevice));
         copy_speed = 2.0 * double(BYTES) / seconds();
     }
-    printf("copy %.0f GB/s\n", copy_speed / 1e9);
+    cudaDeviceProp card;
+    must(cudaGetDeviceProperties(&card, 0));
+    printf("%s, copy %.0f GB/s\n", card.name, copy_speed / 1e9);
     time_precision<float>('s');
     time_precision<double>('d');
     time_precision<Complex<float>>('c');
