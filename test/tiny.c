@@ -762,15 +762,16 @@ static void counts(enum bl_routine_id r, enum bl_precision p)
                 {9001, 27},
                 {20011, 18},
                 {65535, 4},
-                {65536, 3},
-                {524281, 2}};
+                {65536, 12},
+                {524281, 5}};
     enum { MANY = 7, GETRF = 11, LOADS = sizeof load / sizeof *load, INPUTS = 97 };
     char why[500] = "";
     struct arena arena;
+    const int64_t matrices = routine_has(r, 'X') ? 2 : 1;
     size_t most = 0, element = element_bytes(p);
     bool wants[LOADS];
     for (int k = 0; k < LOADS; k++) {
-        int64_t n = load[k].order, elements = (n * n + GAP) * 2 + n + GAP;
+        int64_t n = load[k].order, elements = (n * n + GAP) * matrices + n + GAP;
         size_t each = (size_t)elements * element + (IPIV_STRIDE + 1) * 4 + 24;
         wants[k] = k < MANY || (k < GETRF ? wanted >= 10000 : r == BL_GETRF);
         if (wants[k] && most < each * (size_t)load[k].count)
