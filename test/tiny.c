@@ -5,11 +5,14 @@
  *
  * getrf, gesv, getrs and their relatives by bits: every m, n in 1..32, every class of
  * input, strided and by pointers, 32- and 64-bit integers, batches around the limits of a
- * grid, batches of different shapes. Inverses by residual against netlib's over classes
- * of ill-conditioned matrices. A result may depend neither on the place in the batch nor
- * on the run. small: only that, of few matrices, for tools that slow everything down.
- * getrfnp, getrfsp and gedet are led back to netlib's getrf. Links libshim;
- * the engine is the one that BATCHLAPACK_ENGINE names or that lies beside the program.
+ * grid (the largest of them where 10000 matrices a precision are asked for, as on a
+ * device), batches of different shapes. Inverses by residual against netlib's over
+ * classes of ill-conditioned matrices, and in place by the bits of those out of place. A
+ * result may depend neither on the place in the batch nor on the run. small: a few
+ * matrices of every size class, for tools that slow everything down. No engine gets a
+ * batch of 0: entries.c has those. getrfnp, getrfsp and gedet are led back to netlib's
+ * getrf. Links libshim; the engine is the one that BATCHLAPACK_ENGINE names or that lies
+ * beside the program.
  */
 #include <math.h>
 #include <stdio.h>
@@ -66,35 +69,55 @@ static size_t take(struct arena *arena, size_t bytes)
     return at;
 }
 
+/* What lies there now, to be looked at after another run. */
+static struct arena snapshot(const struct arena *arena)
+{
+    struct arena kept = {.host = malloc(arena->used), .used = arena->used};
+    if (!kept.host)
+        abort();
+    memcpy(kept.host, arena->host, arena->used);
+    return kept;
+}
+
 /* ---- a batch: matrices with everything that a job may name ---- */
 
 struct entry {
     struct matrix a, b, x; /* as they go in; a.ld and so on are of this one */
     struct matrix want_a, want_b;
-    int64_t m, n, want_info, got_info;
+    struct matrix original; /* to be inverted */
+    int64_t m, n, want_info;
     int32_t ipiv[MOST], want_ipiv[MOST];
-    int64_t got_ipiv[MOST];
-    double phase[2], logabs;
-    size_t at_a, at_b, at_x;
 };
+
+enum { IPIV_STRIDE = MOST + 1 };
 
 struct batch {
     enum bl_routine_id routine;
     enum bl_precision precision;
     int int_size;
     bool pointers, shapes; /* arrays of pointers in reverse order; items */
+    bool in_place;         /* geinv: X is A */
     int64_t count, nrhs;
+    int64_t inputs; /* entries; item i is entry i % inputs */
     struct entry *entry;
+    size_t from[3], each[3];          /* where run() put A, B and X; 0: nowhere */
+    size_t ipiv, info, phase, logabs; /* and the rest */
     char why[500];
 };
 
+static struct entry *entry_of(const struct batch *s, int64_t i)
+{
+    return &s->entry[i % s->inputs];
+}
+
 static void fault(struct batch *s, int64_t i, const char *what, const char *detail)
 {
-    const struct entry *e = &s->entry[i];
+    const struct entry *e = entry_of(s, i);
     if (!*s->why)
-        snprintf(s->why, sizeof s->why, "%s %lld x %lld, %lld right, item %lld: %s %s",
+        snprintf(s->why, sizeof s->why,
+                 "%s %lld x %lld, %lld right, item %lld of %lld: %s %s",
                  routine_name(s->routine, s->precision), (long long)e->m, (long long)e->n,
-                 (long long)s->nrhs, (long long)i, what, detail);
+                 (long long)s->nrhs, (long long)i, (long long)s->count, what, detail);
 }
 
 static struct batch new_batch(enum bl_routine_id r, enum bl_precision p, int64_t count)
@@ -103,8 +126,18 @@ static struct batch new_batch(enum bl_routine_id r, enum bl_precision p, int64_t
                           .precision = p,
                           .int_size = 4,
                           .count = count,
+                          .inputs = count,
                           .nrhs = routine_has(r, 'B') ? 1 : 0,
                           .entry = calloc((size_t)count, sizeof(struct entry))};
+}
+
+/* Entry i as a batch of its own, of the same memory. */
+static struct batch only(const struct batch *s, int64_t i)
+{
+    struct batch one = *s;
+    one.entry = &s->entry[i];
+    one.count = one.inputs = 1;
+    return one;
 }
 
 /* Item i: m x n, with this much below each column. */
@@ -122,13 +155,14 @@ static struct entry *shape(struct batch *s, int64_t i, int64_t m, int64_t n,
 
 static void drop(struct batch *s)
 {
-    for (int64_t i = 0; i < s->count; i++) {
+    for (int64_t i = 0; i < s->inputs; i++) {
         struct entry *e = &s->entry[i];
         matrix_free(&e->a);
         matrix_free(&e->b);
         matrix_free(&e->x);
         matrix_free(&e->want_a);
         matrix_free(&e->want_b);
+        matrix_free(&e->original);
     }
     free(s->entry);
 }
@@ -170,36 +204,62 @@ static void ask_netlib(struct batch *s, struct entry *e, enum bl_routine_id r)
 static void make_factors(struct batch *s, struct entry *e)
 {
     ask_netlib(s, e, BL_GETRF);
-    struct matrix factors = e->want_a;
-    e->want_a = e->a;
-    e->a = factors;
+    e->original = e->a;
+    e->a = matrix_copy(&e->want_a);
     memcpy(e->ipiv, e->want_ipiv, sizeof e->ipiv);
 }
 
-static struct bl_operand place_all(struct batch *s, struct arena *arena, char which)
+/* A as it is, or its factors, to be inverted. Netlib's inverse comes to want_a, where
+ * there is none the factors. */
+static void pose_inverse(struct batch *s, struct entry *e)
+{
+    make_factors(s, e);
+    int64_t info = e->want_info;
+    ask_netlib(s, e, BL_GETRI);
+    if (info != e->want_info)
+        fault(s, e - s->entry, "netlib's INFO", "of getri is not getrf's");
+    if (s->routine == BL_GEINV) {
+        matrix_free(&e->a);
+        e->a = matrix_copy(&e->original);
+    }
+}
+
+static const struct matrix *operand(const struct entry *e, int which)
+{
+    return which == 0 ? &e->a : which == 1 ? &e->b : &e->x;
+}
+
+/* Item i of A, B or X as run() has left it. */
+static struct matrix got(const struct batch *s, const struct arena *arena, int64_t i,
+                         int which)
+{
+    struct matrix m = *operand(entry_of(s, i), which);
+    int64_t place = s->pointers ? s->count - 1 - i : i;
+    m.data = arena->host + s->from[which] + s->each[which] * (size_t)place;
+    return m;
+}
+
+static struct bl_operand place_all(struct batch *s, struct arena *arena, int which)
 {
     struct bl_operand o = {NULL, NULL, 0, 0};
     size_t most = 0, element = element_bytes(s->precision);
-    for (int64_t i = 0; i < s->count; i++) {
-        struct entry *e = &s->entry[i];
-        const struct matrix *m = which == 'a' ? &e->a : which == 'b' ? &e->b : &e->x;
-        size_t bytes = matrix_bytes(m);
-        most = bytes > most ? bytes : most;
+    for (int64_t i = 0; i < s->inputs; i++) {
+        const struct matrix *m = operand(&s->entry[i], which);
+        most = matrix_bytes(m) > most ? matrix_bytes(m) : most;
         o.ld = m->ld;
     }
-    size_t all = take(arena, most * (size_t)s->count);
+    s->each[which] = most;
+    s->from[which] = take(arena, most * (size_t)s->count);
     size_t list = s->pointers ? take(arena, (size_t)s->count * sizeof(void *)) : 0;
     for (int64_t i = 0; i < s->count; i++) {
-        struct entry *e = &s->entry[i];
-        const struct matrix *m = which == 'a' ? &e->a : which == 'b' ? &e->b : &e->x;
-        size_t at = all + most * (size_t)(s->pointers ? s->count - 1 - i : i);
-        memcpy(arena->host + at, m->data, matrix_bytes(m));
-        *(which == 'a' ? &e->at_a : which == 'b' ? &e->at_b : &e->at_x) = at;
-        void *there = arena->device + at;
+        const struct matrix *m = operand(entry_of(s, i), which);
+        char *here = got(s, arena, i, which).data;
+        void *there = arena->device + (here - arena->host);
+        memcpy(here, m->data, matrix_bytes(m));
         if (s->pointers)
             memcpy(arena->host + list + (size_t)i * sizeof there, &there, sizeof there);
     }
-    o.p = arena->device + all;
+    o.p = arena->device + s->from[which];
     o.stride = (int64_t)(most / element);
     if (s->pointers)
         o.array = (void *const *)(void *)(arena->device + list);
@@ -210,7 +270,6 @@ static struct bl_operand place_all(struct batch *s, struct arena *arena, char wh
  */
 static bool run(struct batch *s, struct arena *arena)
 {
-    enum { IPIV_STRIDE = MOST + 1 };
     size_t integer = (size_t)s->int_size, count = (size_t)s->count;
     arena->used = 0;
     struct bl_job job = {.routine = s->routine,
@@ -219,26 +278,30 @@ static bool run(struct batch *s, struct arena *arena)
                          .int_size = s->int_size,
                          .nrhs = s->nrhs,
                          .batch = s->count};
-    bool apart = routine_has(s->routine, 'X');
-    bool determinant = routine_has(s->routine, 'D');
-    size_t ipiv = take(arena, count * IPIV_STRIDE * integer);
-    size_t info = take(arena, count * integer), items = 0;
-    size_t phase = take(arena, count * 16), logabs = take(arena, count * 8);
-    job.a = place_all(s, arena, 'a');
+    size_t ipiv = take(arena, count * IPIV_STRIDE * integer), items = 0;
+    s->ipiv = ipiv;
+    s->info = take(arena, count * integer);
+    s->phase = take(arena, count * 16);
+    s->logabs = take(arena, count * 8);
+    memset(arena->host + s->phase, 0xff, arena->used - s->phase);
+    memset(s->each, 0, sizeof s->each);
+    job.a = place_all(s, arena, 0);
     if (s->nrhs > 0)
-        job.b = place_all(s, arena, 'b');
-    if (apart)
-        job.x = place_all(s, arena, 'x');
+        job.b = place_all(s, arena, 1);
+    if (s->in_place)
+        job.x = job.a;
+    else if (routine_has(s->routine, 'X'))
+        job.x = place_all(s, arena, 2);
     if (s->shapes)
         items = take(arena, count * sizeof(struct bl_item));
     for (int64_t i = 0; i < s->count; i++) {
-        const struct entry *e = &s->entry[i];
+        const struct entry *e = entry_of(s, i);
         job.m = e->m > job.m ? e->m : job.m;
         job.n = e->n > job.n ? e->n : job.n;
         for (int64_t k = 0; k < IPIV_STRIDE; k++)
             integer_put(arena->host + ipiv, i * IPIV_STRIDE + k, s->int_size,
                         k < MOST && e->ipiv[k] ? e->ipiv[k] : GUARD);
-        integer_put(arena->host + info, i, s->int_size, GUARD);
+        integer_put(arena->host + s->info, i, s->int_size, GUARD);
         struct bl_item item = {i, e->m, e->n, e->a.ld, e->x.ld};
         if (s->shapes)
             memcpy(arena->host + items + (size_t)i * sizeof item, &item, sizeof item);
@@ -246,10 +309,10 @@ static bool run(struct batch *s, struct arena *arena)
     if (s->shapes)
         job.items = (const struct bl_item *)(void *)(arena->device + items);
     job.ipiv = (struct bl_operand){arena->device + ipiv, NULL, 0, IPIV_STRIDE};
-    job.info = (struct bl_operand){arena->device + info, NULL, 0, 1};
-    if (determinant) {
-        job.phase = (struct bl_operand){arena->device + phase, NULL, 0, 1};
-        job.logabs = (struct bl_operand){arena->device + logabs, NULL, 0, 1};
+    job.info = (struct bl_operand){arena->device + s->info, NULL, 0, 1};
+    if (routine_has(s->routine, 'D')) {
+        job.phase = (struct bl_operand){arena->device + s->phase, NULL, 0, 1};
+        job.logabs = (struct bl_operand){arena->device + s->logabs, NULL, 0, 1};
     }
     size_t work = engine->workspace(&job);
     size_t at = (take(arena, work + 256) + 255) / 256 * 256;
@@ -262,76 +325,107 @@ static bool run(struct batch *s, struct arena *arena)
         fault(s, 0, "the engine", "failed");
         return false;
     }
-    for (int64_t i = 0; i < s->count; i++) {
-        struct entry *e = &s->entry[i];
-        e->got_info = integer_get(arena->host + info, i, s->int_size);
-        for (int64_t k = 0; k < MOST; k++)
-            e->got_ipiv[k] =
-                integer_get(arena->host + ipiv, i * IPIV_STRIDE + k, s->int_size);
-        bool wide = is_double(s->precision);
-        for (int64_t k = 0; determinant && k < 3; k++) {
-            size_t real = wide ? 8 : 4, part = is_complex(s->precision) ? 2 : 1;
-            size_t from = k < 2 ? phase + ((size_t)i * part + (size_t)k) * real
-                                : logabs + (size_t)i * real;
-            float narrow;
-            double value = 0;
-            memcpy(&narrow, arena->host + from, 4);
-            if (wide)
-                memcpy(&value, arena->host + from, 8);
-            if (k == 1 && part == 1)
-                continue;
-            *(k < 2 ? &e->phase[k] : &e->logabs) = wide ? value : (double)narrow;
-        }
-    }
     return true;
 }
 
-static struct matrix view(const struct arena *arena, const struct matrix *m, size_t at)
+static int64_t got_info(const struct batch *s, const struct arena *arena, int64_t i)
 {
-    struct matrix v = *m;
-    v.data = arena->host + at;
-    return v;
+    return integer_get(arena->host + s->info, i, s->int_size);
+}
+
+static int64_t got_ipiv(const struct batch *s, const struct arena *arena, int64_t i,
+                        int64_t k)
+{
+    return integer_get(arena->host + s->ipiv, i * IPIV_STRIDE + k, s->int_size);
+}
+
+/* Number i of an array of reals of the batch's precision. */
+static double got_real(const struct batch *s, const struct arena *arena, size_t from,
+                       int64_t i)
+{
+    float narrow;
+    double wide;
+    memcpy(&narrow, arena->host + from + (size_t)i * sizeof narrow, sizeof narrow);
+    memcpy(&wide, arena->host + from + (size_t)i * sizeof wide, sizeof wide);
+    return is_double(s->precision) ? wide : (double)narrow;
+}
+
+/* What of item i's results has other bits than item j's in another run of the same batch,
+ * or NULL. */
+static const char *unlike(const struct batch *s, const struct arena *arena, int64_t i,
+                          const struct arena *other, int64_t j)
+{
+    size_t element = element_bytes(s->precision), integer = (size_t)s->int_size;
+    const struct {
+        const char *name;
+        size_t from, each;
+    } vectors[] = {{"IPIV", s->ipiv, IPIV_STRIDE * integer},
+                   {"INFO", s->info, integer},
+                   {"the phase", s->phase, element},
+                   {"the logarithm", s->logabs, is_double(s->precision) ? 8 : 4}};
+    for (int which = 0; which < 3; which++) {
+        struct matrix x = got(s, arena, i, which), y = got(s, other, j, which);
+        if (s->each[which] && memcmp(x.data, y.data, matrix_bytes(&x)) != 0)
+            return (const char *[]){"A", "B", "X"}[which];
+    }
+    for (int v = 0; v < 4; v++)
+        if (memcmp(arena->host + vectors[v].from + (size_t)i * vectors[v].each,
+                   other->host + vectors[v].from + (size_t)j * vectors[v].each,
+                   vectors[v].each) != 0)
+            return vectors[v].name;
+    return NULL;
 }
 
 /* ---- by bits ---- */
 
-static void check_integers(struct batch *s, int64_t i)
+static void check_info(struct batch *s, const struct arena *arena, int64_t i)
 {
-    const struct entry *e = &s->entry[i];
     char text[100];
-    if (e->got_info != e->want_info) {
-        snprintf(text, sizeof text, "is %lld, not %lld", (long long)e->got_info,
-                 (long long)e->want_info);
+    snprintf(text, sizeof text, "is %lld, not %lld", (long long)got_info(s, arena, i),
+             (long long)entry_of(s, i)->want_info);
+    if (got_info(s, arena, i) != entry_of(s, i)->want_info)
         fault(s, i, "INFO", text);
-    }
+}
+
+static void check_integers(struct batch *s, const struct arena *arena, int64_t i)
+{
+    const struct entry *e = entry_of(s, i);
+    char text[100];
+    check_info(s, arena, i);
     if (!routine_has(s->routine, 'P') && !routine_has(s->routine, 'p'))
         return;
     for (int64_t k = 0; k < MOST; k++) {
         int64_t want = k < pivots_of(e) ? e->want_ipiv[k] : e->ipiv[k];
-        if (e->got_ipiv[k] != (want ? want : GUARD)) {
+        if (got_ipiv(s, arena, i, k) != (want ? want : GUARD)) {
             snprintf(text, sizeof text, "(%lld) is %lld, not %lld", (long long)k + 1,
-                     (long long)e->got_ipiv[k], (long long)want);
+                     (long long)got_ipiv(s, arena, i, k), (long long)want);
             fault(s, i, "IPIV", text);
         }
     }
 }
 
+static void check_matrix(struct batch *s, const struct arena *arena, int64_t i, int which,
+                         const struct matrix *want)
+{
+    const struct entry *e = entry_of(s, i);
+    struct matrix m = got(s, arena, i, which);
+    char first[300] = "";
+    if (memcmp(m.data, want->data, matrix_bytes(&m)) == 0) /* mostly, and quickly seen */
+        return;
+    bool zeros =
+        holds_negative_zero(&e->a, 0) || (s->nrhs > 0 && holds_negative_zero(&e->b, 0));
+    if (differing(&m, want, 0, -1, zeros, first, sizeof first) ||
+        touched(&m, operand(e, which), 0, first, sizeof first))
+        fault(s, i, (const char *[]){"A", "B", "X"}[which], first);
+}
+
 static void check_bits(struct batch *s, const struct arena *arena)
 {
-    char first[300] = "";
     for (int64_t i = 0; i < s->count && !*s->why; i++) {
-        struct entry *e = &s->entry[i];
-        check_integers(s, i);
-        bool zeros = holds_negative_zero(&e->a, 0) ||
-                     (s->nrhs > 0 && holds_negative_zero(&e->b, 0));
-        struct matrix a = view(arena, &e->a, e->at_a), b = view(arena, &e->b, e->at_b);
-        if (differing(&a, &e->want_a, 0, -1, zeros, first, sizeof first) ||
-            touched(&a, &e->a, 0, first, sizeof first))
-            fault(s, i, "A", first);
-        if (s->nrhs > 0 &&
-            (differing(&b, &e->want_b, 0, -1, zeros, first, sizeof first) ||
-             touched(&b, &e->b, 0, first, sizeof first)))
-            fault(s, i, "B", first);
+        check_integers(s, arena, i);
+        check_matrix(s, arena, i, 0, &entry_of(s, i)->want_a);
+        if (s->nrhs > 0)
+            check_matrix(s, arena, i, 1, &entry_of(s, i)->want_b);
     }
 }
 
@@ -408,7 +502,7 @@ static void different_shapes(enum bl_precision p)
 {
     struct arena arena;
     struct rng r = {(uint64_t)p + 77};
-    struct batch s = new_batch(BL_GETRF, p, 600);
+    struct batch s = new_batch(BL_GETRF, p, small ? 40 : 600);
     s.shapes = true;
     for (int64_t i = 0; i < s.count; i++) {
         int64_t most = i % 3 == 0 ? 5 : i % 3 == 1 ? 14 : MOST;
@@ -429,132 +523,117 @@ static void different_shapes(enum bl_precision p)
     drop(&s);
 }
 
-/* ---- counts around the limits of a grid; repeats; places ---- */
-
-static void counts(enum bl_precision p)
-{
-    static const int64_t count[] = {1, 2, 31, 33, 9001, 20011, 65535, 65536, 524281};
-    static const int64_t order[] = {32, 13, 7, 6, 27, 18, 4, 3, 2};
-    enum { INPUTS = 97 };
-    char why[500] = "";
-    struct arena arena;
-    if (!arena_open(&arena, (size_t)512 << 20)) {
-        verdict("no memory", "tiny-counts-%c", "sdcz"[p]);
-        return;
-    }
-    for (int k = 0; k < 9 && !*why; k++) {
-        struct batch few = new_batch(BL_GETRF, p, INPUTS);
-        struct batch s = new_batch(BL_GETRF, p, count[k]);
-        for (int64_t i = 0; i < INPUTS; i++) {
-            struct entry *e = shape(&few, i, order[k], order[k], 0);
-            matrix_fill(&e->a, (enum matrix_class)(i % CLASSES), (uint64_t)(i * 7 + k));
-            ask_netlib(&few, e, BL_GETRF);
-        }
-        for (int64_t i = 0; i < count[k]; i++)
-            s.entry[i] = few.entry[i % INPUTS];
-        if (run(&s, &arena))
-            check_bits(&s, &arena);
-        memcpy(why, s.why, sizeof why);
-        free(s.entry);
-        drop(&few);
-    }
-    verdict(why, "tiny-counts-%c", "sdcz"[p]);
-    arena_close(&arena);
-}
-
-/* The same bits in a hundred runs, and in the reverse order. */
-static void repeats(enum bl_routine_id r, enum bl_precision p)
-{
-    static const int64_t order[] = {4, 7, 16, 19, 23, 27, 32};
-    const int64_t COUNT = small ? 37 : 331;
-    char why[500] = "";
-    struct arena arena;
-    if (!arena_open(&arena, (size_t)32 << 20)) {
-        verdict("no memory", "tiny-repeats-%s", routine_name(r, p));
-        return;
-    }
-    for (int k = 0; k < 7 && !*why; k++) {
-        const int64_t n = order[k];
-        struct batch s = new_batch(r, p, COUNT);
-        size_t bytes = 0;
-        char *kept[2] = {NULL, NULL};
-        for (int64_t i = 0; i < COUNT; i++) {
-            struct entry *e = shape(&s, i, n, n, 1);
-            matrix_fill(&e->a, (enum matrix_class)(i % CLASSES), (uint64_t)(i + 31 * k));
-            matrix_fill(&e->b, CLASS_RANDOM, (uint64_t)i);
-            if (routine_has(r, 'p'))
-                make_factors(&s, e);
-        }
-        for (int turn = 0; turn < (small ? 2 : 102) && !*s.why; turn++) {
-            bool back = turn >= 100;
-            for (int64_t i = 0; back && turn == 100 && i < COUNT / 2; i++) {
-                struct entry swap = s.entry[i];
-                s.entry[i] = s.entry[COUNT - 1 - i];
-                s.entry[COUNT - 1 - i] = swap;
-            }
-            if (!run(&s, &arena))
-                break;
-            bytes = matrix_bytes(&s.entry[0].a);
-            if (turn == 0)
-                for (int m = 0; m < 2; m++)
-                    kept[m] = malloc((size_t)COUNT * bytes);
-            for (int64_t i = 0; i < COUNT; i++) {
-                struct entry *e = &s.entry[i];
-                bool x = routine_has(r, 'X');
-                const char *got[2] = {arena.host + (x ? e->at_x : e->at_a),
-                                      s.nrhs ? arena.host + e->at_b : NULL};
-                int64_t at = back ? COUNT - 1 - i : i;
-                for (int m = 0; m < 2; m++) {
-                    size_t size = m ? matrix_bytes(&e->b) : bytes;
-                    char *old = kept[m] + (size_t)at * bytes;
-                    if (!got[m])
-                        continue;
-                    if (turn == 0)
-                        memcpy(old, got[m], size < bytes ? size : bytes);
-                    else if (memcmp(old, got[m], size < bytes ? size : bytes))
-                        fault(&s, i, "other bits", back ? "in another place" : "again");
-                }
-            }
-        }
-        free(kept[0]);
-        free(kept[1]);
-        memcpy(why, s.why, sizeof why);
-        drop(&s);
-    }
-    arena_close(&arena);
-    verdict(why, "tiny-repeats-%s", routine_name(r, p));
-}
-
 /* ---- inverses ---- */
 
-#define ILL_CLASSES 9
+static int inverse_of(const struct batch *s)
+{
+    return routine_has(s->routine, 'X') && !s->in_place ? 2 : 0;
+}
 
-/* Condition 10^2, 10^4, ... as the precision allows, graded rows and columns, Hilbert. */
+/* All that is to be seen without a residual. */
+static void check_around_inverse(struct batch *s, const struct arena *arena, int64_t i)
+{
+    const struct entry *e = entry_of(s, i);
+    const int which = inverse_of(s);
+    struct matrix a = got(s, arena, i, 0), inverse = got(s, arena, i, which);
+    char first[300] = "";
+    check_info(s, arena, i);
+    if (which != 0 && memcmp(a.data, e->a.data, matrix_bytes(&a)) != 0)
+        fault(s, i, "A", "was written");
+    if (touched(&inverse, operand(e, which), 0, first, sizeof first))
+        fault(s, i, "the inverse's surroundings:", first);
+    /* Singular: getri leaves A alone, geinv the factors in X. */
+    if (e->want_info > 0 && s->routine != BL_GETRI_OOP)
+        check_matrix(s, arena, i, which, &e->want_a);
+}
+
+/* Is there an inverse, netlib's and ours? Their residuals. */
+static bool judge(const struct batch *s, const struct arena *arena, int64_t i,
+                  double *ours, double *theirs)
+{
+    const struct entry *e = entry_of(s, i);
+    struct matrix inverse = got(s, arena, i, inverse_of(s));
+    if (e->want_info > 0 || !is_finite(&e->want_a, 0))
+        return false;
+    *ours = inverse_residual(&e->original, &inverse, 0);
+    *theirs = inverse_residual(&e->original, &e->want_a, 0);
+    return true;
+}
+
+/* Each entry against netlib's inverse, where it comes again against the first one. */
+static void check_inverses(struct batch *s, const struct arena *arena)
+{
+    double ours, theirs;
+    char text[100];
+    for (int64_t i = 0; i < s->count && !*s->why; i++) {
+        const char *what =
+            i < s->inputs ? NULL : unlike(s, arena, i, arena, i % s->inputs);
+        if (what)
+            fault(s, i, what, "is another in another place");
+        if (i >= s->inputs)
+            continue;
+        check_around_inverse(s, arena, i);
+        /* NaN: beyond the range even of the residual. 1: netlib's may be exact. */
+        if (judge(s, arena, i, &ours, &theirs) && !isnan(theirs) &&
+            !(ours <= 5 * theirs + 1)) {
+            snprintf(text, sizeof text, "is %.3g, netlib's %.3g", ours, theirs);
+            fault(s, i, "the inverse's residual", text);
+        }
+    }
+}
+
+/* GEINV once more, X the same memory as A: INFO, the bits and what lies around them. */
+static void check_in_place(struct batch *s, struct arena *arena)
+{
+    struct batch apart = *s;
+    struct arena kept = snapshot(arena);
+    char first[300] = "";
+    s->in_place = true;
+    for (int64_t i = 0; (i > 0 || run(s, arena)) && i < s->count && !*s->why; i++) {
+        struct matrix a = got(s, arena, i, 0), x = got(&apart, &kept, i, 2);
+        if (got_info(s, arena, i) != got_info(&apart, &kept, i))
+            fault(s, i, "INFO in place", "is another");
+        if (differing(&a, &x, 0, -1, false, first, sizeof first) ||
+            touched(&a, &entry_of(s, i)->a, 0, first, sizeof first))
+            fault(s, i, "in place, not out of it:", first);
+    }
+    s->in_place = false;
+    free(kept.host);
+}
+
+/* Condition 10^exponent, then graded rows and columns, then Hilbert's. Beyond 10^7 single
+ * precision knows such a matrix no better than some regular one next to it; netlib's
+ * residual says what can be asked of its inverse. */
+static const double exponent[] = {2, 4, 5.5, 7, 9, 11, 13, 15};
+enum { GRADED = sizeof exponent / sizeof *exponent, HILBERT, ILL_CLASSES };
+static const char *const ill_class[ILL_CLASSES] = {
+    "condition 1e2", "condition 1e4",  "condition 3e5",  "condition 1e7",
+    "condition 1e9", "condition 1e11", "condition 1e13", "condition 1e15",
+    "graded",        "Hilbert"};
+
 static void fill_ill(struct matrix *a, int class, int64_t which, struct rng *r)
 {
-    static const double exponent[2][7] = {{1, 2, 3, 4, 5, 5.5, 6},
-                                          {2, 4, 7, 9, 11, 13, 15}};
     int64_t n = a->cols;
-    double range = class < 7 ? exponent[is_double(a->precision)][class] : 0;
+    double range = class < GRADED ? exponent[class] : 0;
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < n; i++) {
             double d = n > 1 ? pow(10, -range * (double)i / (double)(n - 1)) : 1;
             double h = 1 / (double)(i + j + 1 + which % 7);
-            matrix_put(a, i, j, class == 8 ? h : i == j ? d : 0, 0);
+            matrix_put(a, i, j, class == HILBERT ? h : i == j ? d : 0, 0);
         }
-    for (int k = 0; k < 3 && class < 7; k++) {
+    for (int k = 0; k < 3 && class < GRADED; k++) {
         matrix_reflect(a, r, true);
         matrix_reflect(a, r, false);
     }
-    if (class == 7)
+    if (class == GRADED)
         matrix_fill(a, CLASS_GRADED, rng_next(r));
 }
 
 static void inverse_error(enum bl_routine_id r, enum bl_precision p)
 {
-    enum { COUNT = 93 };
+    enum { COUNT = 93, ENOUGH = 60 };
     const double threshold = 30; /* LAPACK's own */
-    char why[500] = "", figures[200] = "";
+    char why[500] = "", figures[200];
     struct arena arena;
     if (!arena_open(&arena, (size_t)32 << 20)) {
         verdict("no memory", "tiny-error-%s", routine_name(r, p));
@@ -563,74 +642,48 @@ static void inverse_error(enum bl_routine_id r, enum bl_precision p)
     for (int class = 0; class < ILL_CLASSES && !*why; class ++) {
         struct rng rng = {(uint64_t)(class * 4 + (int)p)};
         struct batch s = new_batch(r, p, COUNT);
-        struct matrix original[COUNT];
         double ours = 0, theirs = 0;
         int judged = 0;
-        for (int64_t i = 0; i < COUNT; i++) {
-            int64_t most = class < 8 ? MOST : is_double(p) ? 12 : 6;
-            int64_t n = class < 8 ? 2 + i % (most - 1) : 2 + i % (most - 1);
-            struct entry *e = shape(&s, i, n, n, i % 3);
-            fill_ill(&e->a, class, i, &rng);
-            original[i] = matrix_copy(&e->a);
-        }
         /* One shape a run: the largest of a batch of one shape is the shape. */
         for (int64_t i = 0; i < COUNT && !*s.why; i++) {
-            struct batch one = s;
-            one.count = 1;
-            one.entry = &s.entry[i];
-            struct entry *e = one.entry;
-            make_factors(&one, e);
-            struct matrix factors = matrix_copy(&e->a);
-            int64_t singular = e->want_info;
-            ask_netlib(&one, e, BL_GETRI);
-            struct matrix netlibs = matrix_copy(&e->want_a);
-            if (r == BL_GEINV) {
-                matrix_free(&e->a);
-                e->a = matrix_copy(&original[i]);
+            int64_t most = class == HILBERT ? 12 : MOST;
+            int64_t n = 2 + i % (most - 1);
+            struct entry *e = shape(&s, i, n, n, i % 3);
+            fill_ill(&e->a, class, i, &rng);
+            pose_inverse(&s, e);
+            struct batch one = only(&s, i);
+            double own, their;
+            if (!run(&one, &arena))
+                break;
+            check_around_inverse(&one, &arena, 0);
+            if (judge(&one, &arena, 0, &own, &their)) {
+                ours = own > ours || isnan(own) ? own : ours;
+                theirs = their > theirs ? their : theirs;
+                judged++;
             }
-            if (run(&one, &arena)) {
-                bool x = routine_has(r, 'X');
-                struct matrix got =
-                    view(&arena, x ? &e->x : &e->a, x ? e->at_x : e->at_a);
-                char first[300] = "";
-                if (e->got_info != singular)
-                    fault(&one, 0, "INFO", "is not netlib's");
-                if (touched(&got, x ? &e->x : &e->a, 0, first, sizeof first))
-                    fault(&one, 0, "the inverse's surroundings:", first);
-                if (!singular && is_finite(&netlibs, 0)) {
-                    double own = inverse_residual(&original[i], &got, 0);
-                    double their = inverse_residual(&original[i], &netlibs, 0);
-                    ours = own > ours || isnan(own) ? own : ours;
-                    theirs = their > theirs ? their : theirs;
-                    judged++;
-                }
-            }
+            if (r == BL_GEINV)
+                check_in_place(&one, &arena);
             memcpy(s.why, one.why, sizeof s.why);
-            matrix_free(&factors);
-            matrix_free(&netlibs);
         }
-        snprintf(figures, sizeof figures, "%.3g, netlib's %.3g, class %d", ours, theirs,
-                 class);
+        snprintf(figures, sizeof figures, "%.3g, netlib's %.3g, %s", ours, theirs,
+                 ill_class[class]);
         if (!(ours <= 5 * theirs) || !(ours < threshold))
             fault(&s, 0, "largest residual", figures);
-        if (judged < 60)
-            fault(&s, 0, "fewer than 60 matrices had an inverse:", figures);
+        if (judged < ENOUGH)
+            fault(&s, 0, "too few matrices had an inverse:", figures);
         printf("# %s: largest residual %s, of %d matrices\n", routine_name(r, p), figures,
                judged);
         memcpy(why, s.why, sizeof why);
-        for (int64_t i = 0; i < COUNT; i++)
-            matrix_free(&original[i]);
         drop(&s);
     }
     arena_close(&arena);
     verdict(why, "tiny-error-%s", routine_name(r, p));
 }
 
-/* Every class and size: INFO, what is singular, and the bits where netlib's is exact
- * (integer matrices with an integer inverse come close to it: a residual of 0). */
-static void inverse_info(enum bl_routine_id r, enum bl_precision p)
+/* Every class and size. */
+static void every_inverse(enum bl_routine_id r, enum bl_precision p)
 {
-    char why[500] = "", first[300] = "";
+    char why[500] = "";
     struct arena arena;
     if (!arena_open(&arena, (size_t)32 << 20)) {
         verdict("no memory", "tiny-info-%s", routine_name(r, p));
@@ -641,44 +694,188 @@ static void inverse_info(enum bl_routine_id r, enum bl_precision p)
         for (int64_t i = 0; i < s.count; i++) {
             struct entry *e = shape(&s, i, n, n, n % 3);
             matrix_fill(&e->a, (enum matrix_class)(i % CLASSES), seed_of(p, n, n, i));
-            struct matrix original = matrix_copy(&e->a);
-            make_factors(&s, e);
-            if (r == BL_GEINV) {
-                matrix_free(&e->want_a);
-                e->want_a = e->a;
-                e->a = original;
-            } else {
-                int64_t info = e->want_info;
-                matrix_free(&original);
-                ask_netlib(&s, e, BL_GETRI);
-                if (info != e->want_info)
-                    fault(&s, i, "netlib's INFO", "of getri is not getrf's");
-            }
+            pose_inverse(&s, e);
         }
         s.pointers = n % 2;
         if (!*s.why && run(&s, &arena))
-            for (int64_t i = 0; i < s.count && !*s.why; i++) {
-                struct entry *e = &s.entry[i];
-                struct matrix a = view(&arena, &e->a, e->at_a);
-                if (e->got_info != e->want_info)
-                    fault(&s, i, "INFO", "is not netlib's");
-                if (e->want_info == 0)
-                    continue;
-                /* getri leaves A, getri_oop X alone; geinv leaves the factors in X. */
-                struct matrix x = view(&arena, &e->x, e->at_x);
-                if (r == BL_GEINV &&
-                    differing(&x, &e->want_a, 0, -1, holds_negative_zero(&e->a, 0), first,
-                              sizeof first))
-                    fault(&s, i, "the factors of a singular matrix", first);
-                if (r != BL_GEINV &&
-                    differing(&a, &e->a, 0, -1, false, first, sizeof first))
-                    fault(&s, i, "A of a singular matrix", first);
-            }
+            check_inverses(&s, &arena);
+        if (!*s.why && r == BL_GEINV)
+            check_in_place(&s, &arena);
         memcpy(why, s.why, sizeof why);
         drop(&s);
     }
     arena_close(&arena);
     verdict(why, "tiny-info-%s", routine_name(r, p));
+}
+
+/* ---- counts around the limits of a grid; repeats; places ---- */
+
+static bool inverts(enum bl_routine_id r)
+{
+    return r == BL_GETRI || r == BL_GETRI_OOP || r == BL_GEINV;
+}
+
+/* Entry i of order n or m x n, with what its routine takes and netlib's answer. */
+static void pose(struct batch *s, int64_t i, int64_t m, int64_t n, int64_t below,
+                 uint64_t seed)
+{
+    struct entry *e = shape(s, i, m, n, below);
+    matrix_fill(&e->a, (enum matrix_class)(i % CLASSES), seed);
+    matrix_fill(&e->b, CLASS_RANDOM, seed + 1);
+    if (inverts(s->routine)) {
+        pose_inverse(s, e);
+        return;
+    }
+    if (s->routine == BL_GETRS)
+        make_factors(s, e);
+    ask_netlib(s, e, s->routine);
+}
+
+static void run_and_check(struct batch *s, struct arena *arena)
+{
+    if (*s->why || !run(s, arena))
+        return;
+    if (inverts(s->routine))
+        check_inverses(s, arena);
+    else
+        check_bits(s, arena);
+}
+
+/* A few matrices, again and again. */
+static void counts(enum bl_routine_id r, enum bl_precision p)
+{
+    static const struct {
+        int64_t count, order;
+    } load[] = {{1, 3},
+                {1, 29},
+                {2, 13},
+                {31, 7},
+                {31, 21},
+                {33, 6},
+                {65535, 2},
+                /* where many are asked for */
+                {65536, 3},
+                {524281, 2},
+                {65535, 17},
+                {65536, 20},
+                /* of getrf */
+                {9001, 27},
+                {20011, 18},
+                {65535, 4},
+                {65536, 12},
+                {524281, 5}};
+    enum { MANY = 7, GETRF = 11, LOADS = sizeof load / sizeof *load, INPUTS = 97 };
+    char why[500] = "";
+    struct arena arena;
+    const int64_t matrices = routine_has(r, 'X') ? 2 : 1;
+    size_t most = 0, element = element_bytes(p);
+    bool wants[LOADS];
+    for (int k = 0; k < LOADS; k++) {
+        int64_t n = load[k].order, elements = (n * n + GAP) * matrices + n + GAP;
+        size_t each = (size_t)elements * element + (IPIV_STRIDE + 1) * 4 + 24;
+        wants[k] = k < MANY || (k < GETRF ? wanted >= 10000 : r == BL_GETRF);
+        if (wants[k] && most < each * (size_t)load[k].count)
+            most = each * (size_t)load[k].count;
+    }
+    if (!arena_open(&arena, most + (1 << 20))) {
+        verdict("no memory", "tiny-counts-%s", routine_name(r, p));
+        return;
+    }
+    for (int k = 0; k < LOADS && !*why; k++) {
+        if (!wants[k])
+            continue;
+        struct batch s = new_batch(r, p, INPUTS);
+        for (int64_t i = 0; i < INPUTS; i++)
+            pose(&s, i, load[k].order, load[k].order, 0, (uint64_t)(i * 7 + k));
+        s.count = load[k].count;
+        run_and_check(&s, &arena);
+        memcpy(why, s.why, sizeof why);
+        drop(&s);
+    }
+    arena_close(&arena);
+    verdict(why, "tiny-counts-%s", routine_name(r, p));
+}
+
+/* The same bits in a hundred runs, and in the reverse order: of all results, and of what
+ * lies between them. */
+static void repeats(enum bl_routine_id r, enum bl_precision p)
+{
+    static const int64_t order[] = {4, 7, 16, 19, 23, 27, 32};
+    enum { COUNT = 331, RUNS = 102 };
+    char why[500] = "";
+    struct arena arena;
+    if (!arena_open(&arena, (size_t)32 << 20)) {
+        verdict("no memory", "tiny-repeats-%s", routine_name(r, p));
+        return;
+    }
+    for (int k = 0; k < 7 && !*why; k++) {
+        struct batch s = new_batch(r, p, COUNT);
+        struct arena kept = {.host = NULL};
+        for (int64_t i = 0; i < COUNT; i++) {
+            struct entry *e = shape(&s, i, order[k], order[k], 1);
+            matrix_fill(&e->a, (enum matrix_class)(i % CLASSES), (uint64_t)(i + 31 * k));
+            matrix_fill(&e->b, CLASS_RANDOM, (uint64_t)i);
+            if (routine_has(r, 'p'))
+                make_factors(&s, e);
+        }
+        for (int turn = 0; turn < RUNS && !*s.why; turn++) {
+            bool back = turn >= RUNS - 2;
+            for (int64_t i = 0; turn == RUNS - 2 && i < COUNT / 2; i++) {
+                struct entry swap = s.entry[i];
+                s.entry[i] = s.entry[COUNT - 1 - i];
+                s.entry[COUNT - 1 - i] = swap;
+            }
+            if (!run(&s, &arena))
+                break;
+            if (turn == 0)
+                kept = snapshot(&arena);
+            for (int64_t i = 0; i < COUNT; i++) {
+                const char *what = unlike(&s, &arena, i, &kept, back ? COUNT - 1 - i : i);
+                if (what)
+                    fault(&s, i, what,
+                          back ? "is another in another place"
+                               : "is another in another run");
+            }
+        }
+        free(kept.host);
+        memcpy(why, s.why, sizeof why);
+        drop(&s);
+    }
+    arena_close(&arena);
+    verdict(why, "tiny-repeats-%s", routine_name(r, p));
+}
+
+/* Every size class, whole and in part: warps more than full, of getrf also higher and
+ * wider than square, of geinv also in place. */
+static void few(enum bl_routine_id r, enum bl_precision p)
+{
+    static const int64_t order[] = {1,  4,  6,  8,  11, 12, 14, 16,
+                                    17, 20, 23, 24, 25, 28, 31, 32};
+    static const int64_t sides[] = {1, 2, 3, 9, 20};
+    enum { ORDERS = sizeof order / sizeof *order };
+    char why[500] = "";
+    struct arena arena;
+    if (!arena_open(&arena, (size_t)4 << 20)) {
+        verdict("no memory", "tiny-few-%s", routine_name(r, p));
+        return;
+    }
+    for (int k = 0; k < (r == BL_GETRF ? 3 : 1) * ORDERS && !*why; k++) {
+        const int64_t n = order[k % ORDERS], half = (n + 1) / 2;
+        const bool high = k / ORDERS == 1, wide = k / ORDERS == 2;
+        struct batch s = new_batch(r, p, n <= 8 ? 37 : 13);
+        s.int_size = k % 3 ? 4 : 8;
+        s.pointers = (k + 1) / 2 % 2;
+        s.nrhs = s.nrhs ? sides[k % 5] : 0;
+        for (int64_t i = 0; i < s.count; i++)
+            pose(&s, i, wide ? half : n, high ? half : n, k % 3, seed_of(p, n, k, i));
+        run_and_check(&s, &arena);
+        if (!*s.why && r == BL_GEINV && k % 3 == 1)
+            check_in_place(&s, &arena);
+        memcpy(why, s.why, sizeof why);
+        drop(&s);
+    }
+    arena_close(&arena);
+    verdict(why, "tiny-few-%s", routine_name(r, p));
 }
 
 /* ---- getrfnp, getrfsp, gedet: led back to getrf ---- */
@@ -688,10 +885,10 @@ static void inverse_info(enum bl_routine_id r, enum bl_precision p)
 static void no_pivoting(enum bl_precision p)
 {
     struct arena arena;
-    struct batch s = new_batch(BL_GETRFNP, p, 24 * MOST);
-    struct batch one;
+    struct batch s = new_batch(BL_GETRFNP, p, small ? 10 : 24 * MOST);
     for (int64_t i = 0; i < s.count; i++) {
-        int64_t m = 1 + i % MOST, n = 1 + (i * 7 + i / MOST) % MOST;
+        int64_t at = small ? i * 13 : i; /* of a few, all sizes */
+        int64_t m = 1 + at % MOST, n = 1 + (at * 7 + at / MOST) % MOST;
         struct entry *e = shape(&s, i, m, n, i % 3);
         matrix_fill(&e->a, i % 2 ? CLASS_RANDOM : CLASS_TINY, (uint64_t)i);
         ask_netlib(&s, e, BL_GETRF);
@@ -707,9 +904,7 @@ static void no_pivoting(enum bl_precision p)
     }
     if (arena_open(&arena, (size_t)32 << 20)) {
         for (int64_t i = 0; i < s.count && !*s.why; i++) {
-            one = s;
-            one.entry = &s.entry[i];
-            one.count = 1;
+            struct batch one = only(&s, i);
             if (run(&one, &arena))
                 check_bits(&one, &arena);
             memcpy(s.why, one.why, sizeof s.why);
@@ -727,9 +922,10 @@ static void no_pivoting(enum bl_precision p)
 static void scaled_pivoting(enum bl_precision p)
 {
     struct arena arena;
-    struct batch s = new_batch(BL_GETRFSP, p, 24 * MOST), one;
+    struct batch s = new_batch(BL_GETRFSP, p, small ? 10 : 24 * MOST);
     for (int64_t i = 0; i < s.count; i++) {
-        int64_t m = 1 + i % MOST, n = 1 + (i * 7 + i / MOST) % MOST;
+        int64_t at = small ? i * 13 : i; /* of a few, all sizes */
+        int64_t m = 1 + at % MOST, n = 1 + (at * 7 + at / MOST) % MOST;
         struct entry *e = shape(&s, i, m, n, i % 3);
         struct rng r = {(uint64_t)i};
         int power[MOST];
@@ -766,9 +962,7 @@ static void scaled_pivoting(enum bl_precision p)
     }
     if (arena_open(&arena, (size_t)32 << 20)) {
         for (int64_t i = 0; i < s.count && !*s.why; i++) {
-            one = s;
-            one.entry = &s.entry[i];
-            one.count = 1;
+            struct batch one = only(&s, i);
             if (run(&one, &arena))
                 check_bits(&one, &arena);
             memcpy(s.why, one.why, sizeof s.why);
@@ -789,17 +983,22 @@ static void determinants(enum bl_precision p)
         printf("skip tiny-%s - no memory\n", routine_name(BL_GEDET, p));
         return;
     }
-    for (int64_t n = 1; n <= MOST && !*why; n++) {
-        struct batch s = new_batch(BL_GEDET, p, 4 * CLASSES);
+    for (int64_t n = 1; n <= MOST && !*why; n += small ? 5 : 1) {
+        struct batch s = new_batch(BL_GEDET, p, (small ? 1 : 4) * CLASSES);
         for (int64_t i = 0; i < s.count; i++) {
             struct entry *e = shape(&s, i, n, n, n % 3);
             matrix_fill(&e->a, (enum matrix_class)(i % CLASSES), seed_of(p, n, n, i));
             ask_netlib(&s, e, BL_GETRF);
         }
+        s.pointers = n / 5 % 2;
         if (run(&s, &arena))
             for (int64_t i = 0; i < s.count && !*s.why; i++) {
                 struct entry *e = &s.entry[i];
-                struct matrix a = view(&arena, &e->a, e->at_a);
+                struct matrix a = got(&s, &arena, i, 0);
+                const int64_t parts = is_complex(p) ? 2 : 1;
+                double ours[2] = {0, 0}, our_logabs = got_real(&s, &arena, s.logabs, i);
+                for (int64_t k = 0; k < parts; k++)
+                    ours[k] = got_real(&s, &arena, s.phase, i * parts + k);
                 long double complex phase = 1;
                 long double logabs = 0;
                 char text[200];
@@ -811,17 +1010,16 @@ static void determinants(enum bl_precision p)
                 }
                 if (memcmp(a.data, e->a.data, matrix_bytes(&a)))
                     fault(&s, i, "A", "was written");
-                if (e->got_info != e->want_info)
-                    fault(&s, i, "INFO", "is not netlib's");
-                snprintf(text, sizeof text, "%g,%g %g, not %Lg,%Lg %Lg", e->phase[0],
-                         e->phase[1], e->logabs, creall(phase), cimagl(phase), logabs);
+                check_info(&s, &arena, i);
+                snprintf(text, sizeof text, "%g,%g %g, not %Lg,%Lg %Lg", ours[0], ours[1],
+                         our_logabs, creall(phase), cimagl(phase), logabs);
                 if (e->want_info) {
-                    if (e->phase[0] != 0 || e->phase[1] != 0 || e->logabs != -HUGE_VAL)
+                    if (ours[0] != 0 || ours[1] != 0 || our_logabs != -HUGE_VAL)
                         fault(&s, i, "a singular matrix's determinant", text);
                 } else if (is_finite(&e->want_a, 0)) {
-                    if (!(fabsl(creall(phase) - e->phase[0]) <= eps) ||
-                        !(fabsl(cimagl(phase) - e->phase[1]) <= eps) ||
-                        !(fabsl(logabs - e->logabs) <=
+                    if (!(fabsl(creall(phase) - ours[0]) <= eps) ||
+                        !(fabsl(cimagl(phase) - ours[1]) <= eps) ||
+                        !(fabsl(logabs - our_logabs) <=
                           eps * (1 + fabsl(logabs) + 90 * is_double(p))))
                         fault(&s, i, "determinant", text);
                 }
@@ -835,29 +1033,42 @@ static void determinants(enum bl_precision p)
 
 /* ---- everything ---- */
 
-static const enum bl_routine_id inverses[] = {BL_GEINV, BL_GETRI, BL_GETRI_OOP};
-static const enum bl_routine_id repeated[] = {BL_GETRF, BL_GESV,    BL_GETRS,  BL_GETRI,
-                                              BL_GEINV, BL_GETRFNP, BL_GETRFSP};
+static const enum bl_routine_id routines[] = {BL_GEINV,   BL_GETRI_OOP, BL_GETRI,
+                                              BL_GESV,    BL_GETRS,     BL_GETRF,
+                                              BL_GETRFNP, BL_GETRFSP,   BL_GEDET};
+enum { ANSWERED = 6, ROUTINES = 9 }; /* netlib has an answer to the first six */
+
+/* What a routine is tested by besides. */
+static void alone(enum bl_routine_id r, enum bl_precision p)
+{
+    if (r == BL_GETRF)
+        different_shapes(p);
+    else if (r == BL_GETRFNP)
+        no_pivoting(p);
+    else if (r == BL_GETRFSP)
+        scaled_pivoting(p);
+    else if (r == BL_GEDET)
+        determinants(p);
+}
 
 static void rest(int64_t item, void *data)
 {
     enum bl_precision p = (enum bl_precision)(item % BL_PRECISIONS);
-    int64_t which = item / BL_PRECISIONS;
+    enum bl_routine_id r = routines[item / BL_PRECISIONS];
     (void)data;
-    if (which < 3)
-        inverse_error(inverses[which], p);
-    else if (which < 6)
-        inverse_info(inverses[which - 3], p);
-    else if (which < 13)
-        repeats(repeated[which - 6], p);
-    else if (which == 13)
-        different_shapes(p);
-    else if (which == 14)
-        no_pivoting(p);
-    else if (which == 15)
-        scaled_pivoting(p);
-    else
-        determinants(p);
+    repeats(r, p);
+    alone(r, p);
+    if (inverts(r)) {
+        inverse_error(r, p);
+        every_inverse(r, p);
+    }
+}
+
+/* Those that take longest come first. */
+static void many(int64_t item, void *data)
+{
+    (void)data;
+    counts(routines[item % ANSWERED], (enum bl_precision)(BL_Z - item / ANSWERED));
 }
 
 int main(int argc, char **argv)
@@ -872,11 +1083,11 @@ int main(int argc, char **argv)
     verdict(engine ? "" : bl_engine_why(), "tiny-engine");
     if (!engine)
         return 1;
-    for (int p = 0; small && p < BL_PRECISIONS; p++) {
-        repeats(BL_GETRF, (enum bl_precision)p);
-        repeats(BL_GESV, (enum bl_precision)p);
-        repeats(BL_GETRS, (enum bl_precision)p);
-        repeats(BL_GEINV, (enum bl_precision)p);
+    for (int i = 0; small && i < ROUTINES * BL_PRECISIONS; i++) {
+        enum bl_precision p = (enum bl_precision)(i % BL_PRECISIONS);
+        if (i < ANSWERED * BL_PRECISIONS)
+            few(routines[i / BL_PRECISIONS], p);
+        alone(routines[i / BL_PRECISIONS], p);
     }
     if (small)
         return failures() != 0;
@@ -885,8 +1096,7 @@ int main(int argc, char **argv)
         by_bits(BL_GESV, (enum bl_precision)p);
         by_bits(BL_GETRS, (enum bl_precision)p);
     }
-    in_parallel(17 * BL_PRECISIONS, rest, NULL);
-    for (int p = 0; p < BL_PRECISIONS; p++)
-        counts((enum bl_precision)p);
+    in_parallel(ROUTINES * BL_PRECISIONS, rest, NULL);
+    in_parallel(ANSWERED * BL_PRECISIONS, many, NULL);
     return failures() != 0;
 }
