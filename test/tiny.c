@@ -394,9 +394,10 @@ static void check_integers(struct batch *s, const struct arena *arena, int64_t i
     check_info(s, arena, i);
     if (!routine_has(s->routine, 'P') && !routine_has(s->routine, 'p'))
         return;
-    for (int64_t k = 0; k < MOST; k++) {
-        int64_t want = k < pivots_of(e) ? e->want_ipiv[k] : e->ipiv[k];
-        if (got_ipiv(s, arena, i, k) != (want ? want : GUARD)) {
+    for (int64_t k = 0; k < IPIV_STRIDE; k++) { /* one behind the end, too */
+        int64_t had = k < MOST && e->ipiv[k] ? e->ipiv[k] : GUARD;
+        int64_t want = k < pivots_of(e) ? e->want_ipiv[k] : had;
+        if (got_ipiv(s, arena, i, k) != want) {
             snprintf(text, sizeof text, "(%lld) is %lld, not %lld", (long long)k + 1,
                      (long long)got_ipiv(s, arena, i, k), (long long)want);
             fault(s, i, "IPIV", text);
@@ -537,7 +538,7 @@ static void check_around_inverse(struct batch *s, const struct arena *arena, int
     const int which = inverse_of(s);
     struct matrix a = got(s, arena, i, 0), inverse = got(s, arena, i, which);
     char first[300] = "";
-    check_info(s, arena, i);
+    check_integers(s, arena, i); /* of getri IPIV as it was */
     if (which != 0 && memcmp(a.data, e->a.data, matrix_bytes(&a)) != 0)
         fault(s, i, "A", "was written");
     if (touched(&inverse, operand(e, which), 0, first, sizeof first))
