@@ -191,6 +191,8 @@ __device__ __forceinline__ void
 subtract_by_threads(T *A, int64_t lda, int rows, int columns, const T (*u)[STRIDE],
                     const short *from_row, LeftSlices<T, P> &slices)
 {
+    /* More would not fit registers. The host knows no such pragma. */
+    [[maybe_unused]] constexpr int UNROLLED = sizeof(T) == 16 ? 2 : 4;
     const int thread = threadIdx.x, r0 = thread % 16, c0 = thread / 16 * 4;
     T a[4][4];
     auto read_tile = [&](int top, T(&x)[4][4]) {
@@ -210,7 +212,7 @@ subtract_by_threads(T *A, int64_t lda, int rows, int columns, const T (*u)[STRID
         for (int from = 0; from < NB; from += DEPTH) {
             const T(*const l)[SLICE_STRIDE<T, P>] = slices.next();
             const T *const left = &l[0][r0], *const right = &u[from][c0];
-            _Pragma("unroll 4") for (int k = 0; k < DEPTH; k++)
+            _Pragma("unroll UNROLLED") for (int k = 0; k < DEPTH; k++)
             {
                 T x[4], y[4];
                 BL_UNROLL
