@@ -246,6 +246,8 @@ do_panel(const Group<L> &group, int begin, int m, int own_steps, int steps, int 
         label[2] = panel_step<2>(group, r, begin, begin + 2 < own_steps, info, sheet);
     if (begin + 3 < steps)
         label[3] = panel_step<3>(group, r, begin, begin + 3 < own_steps, info, sheet);
+    __syncwarp(); /* a row that was none of its group's steps is written to where it was
+                     read */
     BL_UNROLL
     for (int s = 0; s < R; s++)
         if (r.id[s])

@@ -63,10 +63,13 @@ struct Problem {
         CUDA(cudaMalloc(&p, bytes));
         return p;
     }
+    /* From pageable memory cudaMemcpy may return before all is there, and the streams
+     * that jobs are enqueued on do not wait for the one it uses. */
     void refill() const
     {
         CUDA(cudaMemcpy(job.a.p, original.data(), original.size() * sizeof(double),
                         cudaMemcpyHostToDevice));
+        CUDA(cudaDeviceSynchronize());
     }
     void enqueue(cudaStream_t stream) const
     {
