@@ -41,10 +41,12 @@ static __global__ void fill(double *p, size_t count, int parts)
         z ^= z >> 29;
         z *= 0xBF58476D1CE4E5B9u;
         double y = double(int64_t(z ^ z >> 32)) * 0x1p-63;
-        if (parts == 2) /* two floats */
-            ((float *)p)[2 * i] = ((float *)p)[2 * i + 1] = float(y);
-        else
+        if (parts == 2) { /* two floats, or rows would be equal */
+            ((float *)p)[2 * i] = float(y);
+            ((float *)p)[2 * i + 1] = float(int32_t(uint32_t(z)) * 0x1p-31);
+        } else {
             p[i] = y;
+        }
     }
 }
 
