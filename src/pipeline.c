@@ -30,8 +30,7 @@
 
 struct pipeline {
     const struct bl_engine *e;
-    struct bl_job job; /* the caller's */
-    const struct bl_job *host;
+    struct bl_job host; /* the caller's, lean when memory is short */
     struct bl_lane *lane;
     struct bl_traffic *traffic;
     bool pinned[BL_REGIONS];
@@ -456,7 +455,7 @@ static size_t power_of_two(size_t bytes)
  * use of. Nothing is in flight. */
 static enum bl_status open_tracks(struct pipeline *p, const struct bl_chunk *c)
 {
-    int64_t chunks = (p->host->batch - c->first + c->count - 1) / c->count;
+    int64_t chunks = (p->host.batch - c->first + c->count - 1) / c->count;
     p->tracks = (int)bl_min(chunks, p->tracks_allowed);
     p->oldest = 0;
     p->arena_bytes = c->total;
@@ -472,11 +471,11 @@ static enum bl_status open_tracks(struct pipeline *p, const struct bl_chunk *c)
 /* Whether the engine can do with less work space. */
 static bool grows_lean(struct pipeline *p)
 {
-    const size_t before = p->e->workspace(&p->job);
-    if (p->job.lean)
+    if (p->host.lean)
         return false;
-    p->job.lean = 1;
-    return p->e->workspace(&p->job) < before;
+    const size_t before = p->e->workspace(&p->host);
+    p->host.lean = 1;
+    return p->e->workspace(&p->host) < before;
 }
 
 /* Less memory: half as many problems a chunk, then one chunk at a time, then little work
@@ -485,7 +484,7 @@ static bool ask_for_less(struct pipeline *p)
 {
     if (p->count > 1)
         p->most = (p->count + 1) / 2;
-    else if (p->host->batch > 1 && p->tracks_allowed > 1)
+    else if (p->host.batch > 1 && p->tracks_allowed > 1)
         p->tracks_allowed = 1;
     else
         return grows_lean(p);
@@ -561,13 +560,13 @@ static enum bl_status turn(struct pipeline *p, bool sends)
 /* As far as it gets. */
 static enum bl_status run_chunks(struct pipeline *p)
 {
-    const size_t bytes = chunk_bytes(p->host);
+    const size_t bytes = chunk_bytes(&p->host);
     struct bl_chunk *w = &p->waiting;
     enum bl_status status = BL_OK;
-    while (status == BL_OK && *p->done < p->host->batch) {
-        if (w->count == 0 && p->next < p->host->batch) {
-            p->count = bl_min(p->most, bl_chunk_count(p->host, p->next, bytes));
-            if (!bl_chunk_lay_out(w, p->e, p->host, p->next, p->count, p->pinned))
+    while (status == BL_OK && *p->done < p->host.batch) {
+        if (w->count == 0 && p->next < p->host.batch) {
+            p->count = bl_min(p->most, bl_chunk_count(&p->host, p->next, bytes));
+            if (!bl_chunk_lay_out(w, p->e, &p->host, p->next, p->count, p->pinned))
                 return BL_NOMEM;
         }
         if (p->in_flight == 0 && goes_alone(w)) {
@@ -595,8 +594,7 @@ enum bl_status bl_pipeline(const struct bl_engine *e, const struct bl_job *host,
                            int64_t *done, struct bl_traffic *traffic)
 {
     struct pipeline p = {.e = e,
-                         .job = *host,
-                         .host = &p.job,
+                         .host = *host,
                          .traffic = traffic,
                          .done = done,
                          .most = host->batch,
