@@ -10,6 +10,7 @@
 #ifndef BL_TINY_CHOLESKY_KERNEL_CUH
 #define BL_TINY_CHOLESKY_KERNEL_CUH
 
+#include "tiny_bounds.cuh"
 #include "tiny_cholesky.h"
 #include "tiny_triangle.cuh"
 
@@ -18,7 +19,8 @@ namespace bl
 
 /* A block of the kernel that works with M<T, N, COUNT, UPPER>. Where that needs room for
  * right-hand sides, it is asked for at the launch, since most have few. */
-template <template <class, int, int, bool> class M, class T, int N, bool UPPER, int COUNT>
+template <enum bl_routine_id ROUTINE, template <class, int, int, bool> class M, class T,
+          int N, bool UPPER, int COUNT>
 struct TinyLaunch {
     static constexpr int G = COUNT; /* lanes a matrix */
     using Matrix = M<T, N, G, UPPER>;
@@ -26,6 +28,8 @@ struct TinyLaunch {
     static constexpr int BYTES = (PACKED + Matrix::SIDES) * int(sizeof(T)); /* at most */
     static constexpr int WARPS = BYTES <= 12000 ? 4 : BYTES <= 24000 ? 2 : 1;
     static constexpr int THREADS = WARPS * LANES;
+    /* That a multiprocessor is to hold; 0: as many as the compiler thinks best. */
+    static constexpr int BLOCKS = warps_for<T>(ROUTINE, N, UPPER) / WARPS;
 
     static TinyCholeskyKernel of(void (*kernel)(TinyCholeskyArguments))
     {

@@ -7,6 +7,7 @@
 #ifndef BL_TINY_KERNELS_CUH
 #define BL_TINY_KERNELS_CUH
 
+#include "tiny_bounds.cuh"
 #include "tiny_det.cuh"
 #include "tiny_rows_inverse.cuh"
 #include "tiny_rows_solve.cuh"
@@ -72,18 +73,18 @@ constexpr RowsChoice rows_choices[] = {
 template <class T>
 constexpr RowsChoice rows_choice(enum bl_routine_id routine, int n)
 {
-    constexpr bool wide = sizeof(Real<T>) == 8;
-    constexpr enum bl_precision precision =
-        Traits<T>::complex ? (wide ? BL_Z : BL_C) : (wide ? BL_D : BL_S);
     for (const RowsChoice &choice : rows_choices)
-        if (choice.routine == routine && choice.precision == precision && choice.n == n)
+        if (choice.routine == routine && choice.precision == precision_of<T>() &&
+            choice.n == n)
             return choice;
-    return {routine, precision, n, 0, 0, ALL_COLUMNS};
+    return {routine, precision_of<T>(), n, 0, 0, ALL_COLUMNS};
 }
 
-#define BL_TINY(kernel, n, beside, ...)                                                  \
+#define BL_TINY(routine, kernel, n, beside, ...)                                         \
     {                                                                                    \
-        (const void *)kernel<T, n, tiny_warps(n), blocks_for<T, n, beside> __VA_ARGS__>, \
+        (const void *)kernel<T, n, tiny_warps(n),                                        \
+                             bound_for<T>(routine, n, tiny_warps(n),                     \
+                                          blocks_for<T, n, beside>) __VA_ARGS__>,        \
             32 * tiny_warps(n), tiny_warps(n) * 32 / lanes_for(n)                        \
     }
 
@@ -94,10 +95,12 @@ constexpr RowsChoice rows_choice(enum bl_routine_id routine, int n)
     {                                                                                    \
         constexpr RowsChoice choice = rows_choice<T>(routine, N);                        \
         if constexpr (choice.lanes > 0)                                                  \
-            return {(const void *)rows_kernel<T, N, choice.lanes, choice.blocks>, 32,    \
-                    32 / choice.lanes};                                                  \
+            return {                                                                     \
+                (const void *)rows_kernel<T, N, choice.lanes,                            \
+                                          bound_for<T>(routine, N, 1, choice.blocks)>,   \
+                32, 32 / choice.lanes};                                                  \
         else                                                                             \
-            return BL_TINY(row_kernel, N, beside, __VA_ARGS__);                          \
+            return BL_TINY(routine, row_kernel, N, beside, __VA_ARGS__);                 \
     }
 BL_TINY_EITHER(getrf_no_sheet, BL_GETRF, tiny_factor, tiny_rows_factor, BESIDE_FACTOR, ,
                LARGEST)
@@ -132,14 +135,15 @@ BL_TINY_SHEET(gesv_kernel, BL_GESV, tiny_sheet_gesv, gesv_no_sheet)
 #define BL_TINY_GETRF(n) getrf_kernel<T, n>()
 #define BL_TINY_GESV(n) gesv_kernel<T, n>()
 #define BL_TINY_GEINV(n) geinv_kernel<T, n>()
-#define BL_TINY_GETRS(n) BL_TINY(tiny_getrs, n, BESIDE_SOLVE)
-#define BL_TINY_GETRI(n) BL_TINY(tiny_getri, n, BESIDE_INVERSE)
+#define BL_TINY_GETRS(n) BL_TINY(BL_GETRS, tiny_getrs, n, BESIDE_SOLVE)
+#define BL_TINY_GETRI(n) BL_TINY(BL_GETRI, tiny_getri, n, BESIDE_INVERSE)
 /* ... and one for each number of lanes for the rest. */
-#define BL_TINY_COARSE(kernel, beside, ...)                                              \
+#define BL_TINY_COARSE(routine, kernel, beside, ...)                                     \
     {                                                                                    \
-        static const TinyKernel coarse[] = {BL_TINY(kernel, 8, beside, __VA_ARGS__),     \
-                                            BL_TINY(kernel, 16, beside, __VA_ARGS__),    \
-                                            BL_TINY(kernel, 32, beside, __VA_ARGS__)};   \
+        static const TinyKernel coarse[] = {                                             \
+            BL_TINY(routine, kernel, 8, beside, __VA_ARGS__),                            \
+            BL_TINY(routine, kernel, 16, beside, __VA_ARGS__),                           \
+            BL_TINY(routine, kernel, 32, beside, __VA_ARGS__)};                          \
         return coarse[size < 2 ? 0 : size < 4 ? 1 : 2];                                  \
     }
 
@@ -159,11 +163,11 @@ TinyKernel tiny_kernel(enum bl_routine_id routine, int size)
     case BL_GETRI_OOP:
         BL_TINY_CLASSES(BL_TINY_GETRI)
     case BL_GETRFSP:
-        BL_TINY_COARSE(tiny_factor, BESIDE_FACTOR, , SCALED)
+        BL_TINY_COARSE(BL_GETRFSP, tiny_factor, BESIDE_FACTOR, , SCALED)
     case BL_GETRFNP:
-        BL_TINY_COARSE(tiny_factor, BESIDE_FACTOR, , NEXT)
+        BL_TINY_COARSE(BL_GETRFNP, tiny_factor, BESIDE_FACTOR, , NEXT)
     default: /* GEDET */
-        BL_TINY_COARSE(tiny_gedet, BESIDE_INVERSE)
+        BL_TINY_COARSE(BL_GEDET, tiny_gedet, BESIDE_INVERSE)
     }
 }
 

@@ -8,10 +8,11 @@ namespace
 {
 
 template <class T, int N, bool UPPER>
-using Launch = TinyLaunch<TinyCholesky, T, N, UPPER, lanes_of<T>(N, false)>;
+using Launch = TinyLaunch<BL_POTRF, TinyCholesky, T, N, UPPER, lanes_of<T>(N, false)>;
 
 template <class T, int N, bool UPPER>
-__global__ void __launch_bounds__(Launch<T, N, UPPER>::THREADS)
+__global__ void __launch_bounds__(Launch<T, N, UPPER>::THREADS,
+                                  Launch<T, N, UPPER>::BLOCKS)
     potrf_kernel(const TinyCholeskyArguments g)
 {
     using L = Launch<T, N, UPPER>;

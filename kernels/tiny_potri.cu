@@ -8,10 +8,10 @@ namespace
 {
 
 template <class T, int N>
-using Launch = TinyLaunch<TinyInverter, T, N, false, lanes_of<T>(N, true)>;
+using Launch = TinyLaunch<BL_POTRI, TinyInverter, T, N, false, lanes_of<T>(N, true)>;
 
 template <class T, int N>
-__global__ void __launch_bounds__(Launch<T, N>::THREADS)
+__global__ void __launch_bounds__(Launch<T, N>::THREADS, Launch<T, N>::BLOCKS)
     potri_kernel(const TinyCholeskyArguments g)
 {
     using L = Launch<T, N>;

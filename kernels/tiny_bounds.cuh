@@ -1,0 +1,107 @@
+/* How many warps a multiprocessor is to hold of those tiny kernels that would else spill
+ * registers, by `ptxas -v` for sm_90: the most with which the compiler spills nothing.
+ *
+ * Used by tiny_kernels.cuh (LU) and tiny_cholesky_kernel.cuh. Without a line here a
+ * kernel has the bound that its family gives it.
+ */
+#ifndef BL_TINY_BOUNDS_CUH
+#define BL_TINY_BOUNDS_CUH
+
+#include "../src/engine.h"
+#include "scalar.cuh"
+
+namespace bl
+{
+
+template <class T>
+constexpr enum bl_precision precision_of()
+{
+    constexpr bool wide = sizeof(Real<T>) == 8;
+    return Traits<T>::complex ? (wide ? BL_Z : BL_C) : (wide ? BL_D : BL_S);
+}
+
+/* LU, by classes: four warps fewer than tiny_blocks() says, one for each scheduler, since
+ * only then are there more registers; or no bound, where the compiler's own choice spills
+ * nothing and has more warps than four fewer. Unbound, others spill more than they did.
+ */
+enum Bound { FOUR_FEWER, NO_BOUND };
+struct BoundChoice {
+    enum bl_routine_id routine;
+    enum bl_precision precision;
+    Bound bound;
+    int classes[4];
+};
+constexpr BoundChoice bound_choices[] = {
+    {BL_GETRF, BL_Z, FOUR_FEWER, {32}},
+    {BL_GETRFSP, BL_D, FOUR_FEWER, {32}},
+    {BL_GETRFSP, BL_C, FOUR_FEWER, {32}},
+    {BL_GETRFSP, BL_Z, FOUR_FEWER, {32}},
+    {BL_GETRFNP, BL_C, FOUR_FEWER, {32}},
+    {BL_GETRFNP, BL_Z, FOUR_FEWER, {32}},
+    {BL_GESV, BL_S, FOUR_FEWER, {8, 12, 16}},
+    {BL_GESV, BL_D, FOUR_FEWER, {4, 12, 28}},
+    {BL_GESV, BL_D, NO_BOUND, {32}},
+    {BL_GESV, BL_C, FOUR_FEWER, {4, 12}},
+    {BL_GESV, BL_Z, FOUR_FEWER, {8, 16, 32}},
+    {BL_GETRS, BL_S, FOUR_FEWER, {24, 28, 32}},
+    {BL_GETRS, BL_D, FOUR_FEWER, {4, 20, 24, 32}},
+    {BL_GETRS, BL_C, FOUR_FEWER, {20, 24}},
+    {BL_GETRS, BL_Z, FOUR_FEWER, {24, 28, 32}},
+    {BL_GETRI, BL_C, FOUR_FEWER, {20, 28, 32}},
+    {BL_GETRI, BL_Z, FOUR_FEWER, {20, 28, 32}},
+    {BL_GEINV, BL_S, NO_BOUND, {20, 24, 28, 32}},
+    {BL_GEINV, BL_C, FOUR_FEWER, {20, 28, 32}},
+    {BL_GEINV, BL_Z, NO_BOUND, {20, 24, 28}},
+    {BL_GEINV, BL_Z, FOUR_FEWER, {32}},
+    {BL_GEDET, BL_C, FOUR_FEWER, {32}},
+    {BL_GEDET, BL_Z, FOUR_FEWER, {32}},
+};
+
+/* What a kernel of blocks of so many warps is compiled for that would be for `blocks` of
+ * them; 0 is no bound. */
+template <class T>
+constexpr int bound_for(enum bl_routine_id routine, int n, int warps, int blocks)
+{
+    for (const BoundChoice &choice : bound_choices)
+        for (int of : choice.classes)
+            if (choice.routine == routine && choice.precision == precision_of<T>() &&
+                of == n)
+                return choice.bound == NO_BOUND ? 0 : blocks - 4 / warps;
+    return blocks;
+}
+
+/* Cholesky, which else has no bound: the warps. */
+struct WarpsChoice {
+    enum bl_routine_id routine;
+    enum bl_precision precision;
+    char uplo;
+    int n, warps;
+};
+constexpr WarpsChoice warps_choices[] = {
+    {BL_POTRF, BL_S, 'L', 4, 64},  {BL_POTRF, BL_S, 'U', 4, 40},
+    {BL_POTRF, BL_S, 'U', 8, 36},  {BL_POTRF, BL_S, 'U', 16, 28},
+    {BL_POTRF, BL_D, 'U', 4, 32},  {BL_POTRF, BL_D, 'U', 8, 20},
+    {BL_POTRF, BL_C, 'U', 8, 32},  {BL_POTRF, BL_Z, 'L', 4, 28},
+    {BL_POTRF, BL_Z, 'U', 4, 24},  {BL_POTRF, BL_Z, 'U', 16, 12},
+    {BL_POTRF, BL_Z, 'U', 24, 12}, {BL_POTRF, BL_Z, 'U', 32, 12},
+    {BL_POSV, BL_S, 'L', 8, 32},   {BL_POSV, BL_S, 'U', 8, 36},
+    {BL_POSV, BL_S, 'U', 16, 12},  {BL_POSV, BL_D, 'L', 8, 24},
+    {BL_POSV, BL_D, 'U', 8, 16},   {BL_POSV, BL_D, 'L', 16, 12},
+    {BL_POSV, BL_D, 'U', 16, 8},   {BL_POSV, BL_C, 'L', 8, 28},
+    {BL_POSV, BL_C, 'L', 16, 12},  {BL_POSV, BL_C, 'U', 16, 12},
+    {BL_POSV, BL_Z, 'U', 16, 12},  {BL_POSV, BL_Z, 'U', 32, 12},
+    {BL_POTRI, BL_Z, 'L', 8, 24}, /* both, one kernel */
+};
+
+template <class T>
+constexpr int warps_for(enum bl_routine_id routine, int n, bool upper)
+{
+    for (const WarpsChoice &choice : warps_choices)
+        if (choice.routine == routine && choice.precision == precision_of<T>() &&
+            choice.uplo == (upper ? 'U' : 'L') && choice.n == n)
+            return choice.warps;
+    return 0;
+}
+
+} // namespace bl
+#endif
