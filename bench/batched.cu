@@ -4,13 +4,16 @@
  *     bench/batched ENGINE [routines [precisions [sizes [magma-batched.csv [how]]]]]
  *     bench/batched ENGINE cliffs
  *
- * ENGINE is libbatchlapack_cuda.so; the others are comma-separated lists, "" for all.
+ * ENGINE is libbatchlapack_cuda.so; the others are comma-separated lists, "" for all of
+ * getrf, gesv, getri, geinv and potrf (lower), precisions and sizes. By name also getrs
+ * and getrs_t (transposed), potrs, posv and potri, potrf_u and posv_u (upper), gedet,
+ * getrfsp, getrfnp; with one right-hand side.
  * Jobs go straight to the engine. cuBLAS and cuSOLVER run in the same process on the same
  * data; MAGMA's figures come from a file and are scaled by the two copy speeds. Prints a
  * line a routine, precision and size: nanoseconds a matrix (median), times over the
  * floor, how often faster than each peer. The floor is every matrix read once and written
  * once at the measured speed of a copy, or the arithmetic in separate products and sums
- * where that takes longer; of potrf the triangle in whole 32-byte sectors.
+ * where that takes longer; of Cholesky the triangle in whole 32-byte sectors.
  *
  * how: exact (the default), fast, or once, for a profiler that begins where it is told to
  * (bench/tiny_profile): one launch a point and nothing else between cudaProfilerStart and
@@ -41,7 +44,7 @@ static const struct bl_engine *engine;
 static void *queue;
 static enum bl_arithmetic arithmetic = BL_EXACT;
 static bool once; /* for a profiler */
-static char *original, *a, *x, *b, *integers, *pointers, *peer_pointers;
+static char *original, *a, *x, *b, *integers, *pointers, *peer_pointers, *side_pointers;
 static cublasHandle_t cublas;
 static cusolverDnHandle_t cusolver;
 static double copy_speed;                   /* bytes read and written a second */
@@ -58,21 +61,61 @@ static double timed(size_t bytes, Call call)
         call)[REPEATS / 2];
 }
 
-static struct bl_job job_of(enum bl_routine_id r, int precision, int n, int64_t batch)
+/* What can be asked for: how a matrix is read and written, in whole or in triangles, and
+ * n^3 flops. */
+struct Timed {
+    const char *name;
+    enum bl_routine_id routine;
+    char uplo, trans;
+    int reads, writes, nrhs;
+    double flops;
+    bool by_name; /* only */
+    bool triangle() const
+    {
+        return uplo != 0;
+    }
+    bool factored() const /* the matrix comes as factors */
+    {
+        return routine == BL_GETRS || routine == BL_GETRI || routine == BL_POTRS ||
+               routine == BL_POTRI;
+    }
+};
+static const Timed routines[] = {
+    {"getrf", BL_GETRF, 0, 0, 1, 1, 0, 2. / 3, false},
+    {"gesv", BL_GESV, 0, 0, 1, 1, 1, 2. / 3, false},
+    {"getri", BL_GETRI, 0, 0, 1, 1, 0, 4. / 3, false},
+    {"geinv", BL_GEINV, 0, 0, 1, 1, 0, 2, false},
+    {"potrf", BL_POTRF, 'L', 0, 1, 1, 0, 1. / 3, false},
+    {"getrs", BL_GETRS, 0, 'N', 1, 0, 1, 0, true},
+    {"getrs_t", BL_GETRS, 0, 'T', 1, 0, 1, 0, true},
+    {"potrs", BL_POTRS, 'L', 0, 1, 0, 1, 0, true},
+    {"posv", BL_POSV, 'L', 0, 1, 1, 1, 1. / 3, true},
+    {"potri", BL_POTRI, 'L', 0, 1, 1, 0, 2. / 3, true},
+    {"potrf_u", BL_POTRF, 'U', 0, 1, 1, 0, 1. / 3, true},
+    {"posv_u", BL_POSV, 'U', 0, 1, 1, 1, 1. / 3, true},
+    {"gedet", BL_GEDET, 0, 0, 1, 0, 0, 2. / 3, true},
+    {"getrfsp", BL_GETRFSP, 0, 0, 1, 1, 0, 2. / 3, true},
+    {"getrfnp", BL_GETRFNP, 0, 0, 1, 1, 0, 2. / 3, true},
+};
+
+static struct bl_job job_of(const Timed &r, int precision, int n, int64_t batch)
 {
     struct bl_job job = {};
-    job.routine = r;
+    job.routine = r.routine;
     job.precision = (enum bl_precision)precision;
     job.arithmetic = arithmetic;
-    job.uplo = r == BL_POTRF ? 'L' : 0;
+    job.uplo = r.uplo;
+    job.trans = r.trans;
     job.int_size = 4;
     job.m = job.n = n;
-    job.nrhs = r == BL_GESV ? 1 : 0;
+    job.nrhs = r.nrhs;
     job.batch = batch;
     job.a = {a, nullptr, n, (int64_t)n * n};
     job.x = {x, nullptr, n, (int64_t)n * n};
     job.b = {b, nullptr, n, n};
     job.ipiv = {integers, nullptr, 0, n};
+    job.phase = {x, nullptr, 0, 1};
+    job.logabs = {b, nullptr, 0, 1};
     job.info = {integers + (size_t)batch * n * 4, nullptr, 0, 1};
     return job;
 }
@@ -98,18 +141,23 @@ using Getri = cublasStatus_t (*)(cublasHandle_t, int, const void *const *, int,
                                  const int *, void *const *, int, int *, int);
 using Matinv = cublasStatus_t (*)(cublasHandle_t, int, const void *const *, int,
                                   void *const *, int, int *, int);
+using Getrs = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, int, int,
+                                 const void *const *, int, const int *, void *const *,
+                                 int, int *, int);
 using Potrf = cusolverStatus_t (*)(cusolverDnHandle_t, cublasFillMode_t, int, void **,
                                    int, int *, int);
-#define PEERS(type, name, suffix)                                                        \
+using Potrs = cusolverStatus_t (*)(cusolverDnHandle_t, cublasFillMode_t, int, int,
+                                   void **, int, void **, int, int *, int);
+#define PEERS(type, name, library, suffix)                                               \
     static const type name[] = {                                                         \
-        (type)(void *)cublasS##suffix, (type)(void *)cublasD##suffix,                    \
-        (type)(void *)cublasC##suffix, (type)(void *)cublasZ##suffix}
-PEERS(Getrf, peer_getrf, getrfBatched);
-PEERS(Getri, peer_getri, getriBatched);
-PEERS(Matinv, peer_matinv, matinvBatched);
-static const Potrf peer_potrf[] = {
-    (Potrf)(void *)cusolverDnSpotrfBatched, (Potrf)(void *)cusolverDnDpotrfBatched,
-    (Potrf)(void *)cusolverDnCpotrfBatched, (Potrf)(void *)cusolverDnZpotrfBatched};
+        (type)(void *)library##S##suffix, (type)(void *)library##D##suffix,              \
+        (type)(void *)library##C##suffix, (type)(void *)library##Z##suffix}
+PEERS(Getrf, peer_getrf, cublas, getrfBatched);
+PEERS(Getri, peer_getri, cublas, getriBatched);
+PEERS(Matinv, peer_matinv, cublas, matinvBatched);
+PEERS(Getrs, peer_getrs, cublas, getrsBatched);
+PEERS(Potrf, peer_potrf, cusolverDn, potrfBatched);
+PEERS(Potrs, peer_potrs, cusolverDn, potrsBatched);
 
 static void fill_pointers(char *list, const char *base, size_t bytes, int64_t batch)
 {
@@ -134,22 +182,13 @@ static double triangle_bytes(int n, size_t e)
     return 4 * (double)sectors;
 }
 
-static double floor_ns(const char *name, int precision, int n)
+static double floor_ns(const Timed &r, int precision, int n)
 {
-    double e = (double)element[precision], n3 = (double)n * n * n;
-    double bytes = 2 * e * n * n, flops = n3 * 2 / 3;
-    if (!strcmp(name, "gesv"))
-        bytes += 2 * e * n;
-    if (!strcmp(name, "potrf")) {
-        bytes = 2 * triangle_bytes(n, element[precision]);
-        flops = n3 / 3;
-    }
-    if (!strcmp(name, "geinv"))
-        flops = 2 * n3;
-    if (!strcmp(name, "getri"))
-        flops = n3 * 4 / 3;
-    flops *= precision >= BL_C ? 4 : 1;
-    double rate = precision == BL_S || precision == BL_C ? 33.4e12 : 16.7e12;
+    const double e = (double)element[precision], n3 = (double)n * n * n;
+    const double whole = r.triangle() ? triangle_bytes(n, element[precision]) : e * n * n;
+    const double bytes = (r.reads + r.writes) * whole + 2 * r.nrhs * e * n;
+    const double flops = r.flops * n3 * (precision >= BL_C ? 4 : 1);
+    const double rate = precision == BL_S || precision == BL_C ? 33.4e12 : 16.7e12;
     return 1e9 * std::max(bytes / copy_speed, flops / rate);
 }
 
@@ -163,17 +202,18 @@ static int64_t batch_of(int n)
                       : 500;
 }
 
-static void line(const char *name, enum bl_routine_id r, int precision, int n)
+static void line(const Timed &r, int precision, int n)
 {
     const int64_t batch = batch_of(n);
     size_t e = element[precision], one = (size_t)n * n * e, bytes = one * (size_t)batch;
-    fill_all(precision, original, (size_t)n * n * batch, r == BL_POTRF ? n : 0);
+    fill_all(precision, original, (size_t)n * n * batch, r.triangle() ? n : 0);
     fill_all(precision, b, (size_t)n * batch, 0);
     struct bl_job job = job_of(r, precision, n, batch);
     int *ipiv = (int *)integers, *info = ipiv + (size_t)batch * n;
-    if (r == BL_GETRI) { /* of factors */
+    if (r.factored()) {
+        const Timed &factors = routines[r.triangle() ? 4 : 0];
         cudaMemcpy(a, original, bytes, cudaMemcpyDeviceToDevice);
-        run(job_of(BL_GETRF, precision, n, batch));
+        run(job_of(factors, precision, n, batch));
         must(engine->wait(queue) == BL_OK, "factors");
         cudaMemcpy(original, a, bytes, cudaMemcpyDeviceToDevice);
     }
@@ -182,26 +222,36 @@ static void line(const char *name, enum bl_routine_id r, int precision, int n)
         must(cudaProfilerStart() == cudaSuccess, "profiler");
         run(job);
         must(engine->wait(queue) == BL_OK && cudaProfilerStop() == cudaSuccess, "wait");
-        printf("%s %c %d %lld\n", name, "sdcz"[precision], n, (long long)batch);
+        printf("%s %c %d %lld\n", r.name, "sdcz"[precision], n, (long long)batch);
         return;
     }
     double ns = timed(bytes, [&] { run(job); }) / (double)batch * 1e6, peer = 0;
     fill_pointers(pointers, a, one, batch);
     fill_pointers(peer_pointers, x, one, batch);
+    fill_pointers(side_pointers, b, (size_t)n * e, batch);
     void *const *from = (void *const *)pointers, *const *to =
                                                      (void *const *)peer_pointers;
+    void *const *sides = (void *const *)side_pointers;
     const void *const *in = (const void *const *)pointers;
-    int many = (int)batch;
+    int many = (int)batch, wrong = 0;
     bool good = true;
-    if (r == BL_GETRF || r == BL_GESV)
+    const cublasFillMode_t half =
+        r.uplo == 'U' ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
+    const char *name = "cuBLAS";
+    switch (r.routine) {
+    case BL_GETRF:
+    case BL_GESV:
+        name = r.routine == BL_GESV ? "cuBLAS getrf alone" : name;
         peer = timed(bytes, [&] {
             good &= peer_getrf[precision](cublas, n, from, n, ipiv, info, many) == 0;
         });
-    else if (r == BL_GETRI)
+        break;
+    case BL_GETRI:
         peer = timed(bytes, [&] {
             good &= peer_getri[precision](cublas, n, in, n, ipiv, to, n, info, many) == 0;
         });
-    else if (r == BL_GEINV) {
+        break;
+    case BL_GEINV: {
         double apart = timed(bytes, [&] {
             good &= peer_getrf[precision](cublas, n, from, n, ipiv, info, many) == 0 &&
                     peer_getri[precision](cublas, n, in, n, ipiv, to, n, info, many) == 0;
@@ -210,19 +260,40 @@ static void line(const char *name, enum bl_routine_id r, int precision, int n)
             good &= peer_matinv[precision](cublas, n, in, n, to, n, info, many) == 0;
         });
         peer = std::min(whole, apart);
-    } else
+        break;
+    }
+    case BL_GETRS:
         peer = timed(bytes, [&] {
-            good &= peer_potrf[precision](cusolver, CUBLAS_FILL_MODE_LOWER, n,
-                                          (void **)pointers, n, info, many) == 0;
+            good &=
+                peer_getrs[precision](cublas, r.trans == 'N' ? CUBLAS_OP_N : CUBLAS_OP_T,
+                                      n, 1, in, n, ipiv, sides, n, &wrong, many) == 0 &&
+                wrong == 0;
         });
+        break;
+    case BL_POTRF:
+        name = "cuSOLVER";
+        peer = timed(bytes, [&] {
+            good &= peer_potrf[precision](cusolver, half, n, (void **)pointers, n, info,
+                                          many) == 0;
+        });
+        break;
+    case BL_POTRS:
+        name = "cuSOLVER";
+        peer = timed(bytes, [&] {
+            good &= peer_potrs[precision](cusolver, half, n, 1, (void **)pointers, n,
+                                          (void **)side_pointers, n, info, many) == 0;
+        });
+        break;
+    default:
+        name = nullptr;
+    }
     must(good, "peer");
     peer *= 1e6 / (double)batch;
-    auto known = magma.find("sdcz"[precision] + std::string(name) + std::to_string(n));
-    printf("%-6s %c %3d %9.3f ns %6.2f x floor %6.1f x %s", name, "sdcz"[precision], n,
-           ns, ns / floor_ns(name, precision, n), peer / ns,
-           r == BL_POTRF  ? "cuSOLVER"
-           : r == BL_GESV ? "cuBLAS getrf alone"
-                          : "cuBLAS");
+    auto known = magma.find("sdcz"[precision] + std::string(r.name) + std::to_string(n));
+    printf("%-6s %c %3d %9.3f ns %6.2f x floor", r.name, "sdcz"[precision], n, ns,
+           ns / floor_ns(r, precision, n));
+    if (name)
+        printf(" %6.1f x %s", peer / ns, name);
     if (known != magma.end())
         printf(" %5.2f x MAGMA", known->second / ns);
     printf("\n");
@@ -251,7 +322,7 @@ static void cliffs()
         const int64_t batch = batch_of(n);
         const size_t bytes = (size_t)n * n * 8 * (size_t)batch;
         fill_all(BL_D, original, (size_t)n * n * batch, 0);
-        struct bl_job job = job_of(BL_GETRF, BL_D, n, batch);
+        struct bl_job job = job_of(routines[0], BL_D, n, batch);
         double ns = timed(bytes, [&] { run(job); }) / (double)batch * 1e6;
         double ratio = ns / line_at(n);
         if (ratio > 1.3)
@@ -280,8 +351,6 @@ static void read_magma(const char *path)
 
 int main(int argc, char **argv)
 {
-    const char *names[] = {"getrf", "gesv", "getri", "geinv", "potrf"};
-    const enum bl_routine_id ids[] = {BL_GETRF, BL_GESV, BL_GETRI, BL_GEINV, BL_POTRF};
     const char *path = argc > 1 ? argv[1] : ".libs/libbatchlapack_cuda.so";
     const char *which = argc > 2 ? argv[2] : "", *precisions = argc > 3 ? argv[3] : "";
     const char *orders = argc > 4 ? argv[4] : "";
@@ -311,7 +380,8 @@ int main(int argc, char **argv)
              cudaMalloc((void **)&b, rows * 16) == cudaSuccess &&
              cudaMalloc((void **)&integers, (rows + count) * 4) == cudaSuccess &&
              cudaMalloc((void **)&pointers, count * 8) == cudaSuccess &&
-             cudaMalloc((void **)&peer_pointers, count * 8) == cudaSuccess,
+             cudaMalloc((void **)&peer_pointers, count * 8) == cudaSuccess &&
+             cudaMalloc((void **)&side_pointers, count * 8) == cudaSuccess,
          "memory");
     must(once || (cublasCreate(&cublas) == 0 &&
                   cublasSetStream(cublas, (cudaStream_t)queue) == 0 &&
@@ -332,16 +402,16 @@ int main(int argc, char **argv)
         cliffs();
         return 0;
     }
-    for (int r = 0; r < 5; r++)
+    for (const Timed &r : routines)
         for (int p = 0; p < BL_PRECISIONS; p++)
             for (int n : sizes)
-                if (listed(which, names[r]) &&
+                if ((*which ? listed(which, r.name) : !r.by_name) &&
                     listed(precisions, std::string(1, "sdcz"[p])) &&
                     listed(orders, std::to_string(n)))
-                    line(names[r], ids[r], p, n);
+                    line(r, p, n);
     for (int p = 0; p < BL_PRECISIONS && !once; p++) {
         fill_all(p, original, (size_t)32 * 32 * 1000, 0);
-        struct bl_job job = job_of(BL_GETRF, p, 32, 1000);
+        struct bl_job job = job_of(routines[0], p, 32, 1000);
         printf("1000 %cgetrf n = 32: %.1f us\n", "sdcz"[p],
                1e3 * timed(element[p] * 32 * 32 * 1000, [&] { run(job); }));
     }

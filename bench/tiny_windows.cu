@@ -61,7 +61,8 @@ static float seconds()
 
 template <class T>
 static void time_kernel(char letter, const char *name, const void *kernel, int n,
-                        const char *kind, int number, int blocks, int problems = 1)
+                        const char *kind, int number, int blocks, int problems = 1,
+                        int warps = 1)
 {
     const int64_t batch =
         std::min<int64_t>(MOST, int64_t(BYTES / (sizeof(T) * size_t(n * n))));
@@ -84,7 +85,7 @@ static void time_kernel(char letter, const char *name, const void *kernel, int n
                         cudaMemcpyDeviceToDevice));
         must(cudaEventRecord(before));
         must(cudaLaunchKernel(kernel, dim3(unsigned((batch + problems - 1) / problems)),
-                              dim3(32), parameters, 0, 0));
+                              dim3(unsigned(32 * warps)), parameters, 0, 0));
         time = seconds();
     }
     std::sort(t, t + 3);
@@ -126,6 +127,46 @@ static void time_rows(char letter)
                    "lanes", L, BLOCKS, 32 / L);
 }
 
+/* Orders of one row a lane up to 16: several, too. MORE blocks than keep the rows in
+ * registers, by a guess of what there is beside. */
+template <class T, int N, int L, int MORE>
+static void time_few_blocks(char letter)
+{
+    constexpr int WORDS = int(sizeof(T)) / 4 * N * (N / L);
+    constexpr int REGISTERS = WORDS + 64 < 255 ? (WORDS + 64 + 7) / 8 * 8 : 255;
+    constexpr int BLOCKS = 65536 / 32 / REGISTERS / 4 * 4 + MORE;
+    time_kernel<T>(letter, "getrf", (const void *)tiny_rows_factor<T, N, L, BLOCKS>, N,
+                   "lanes", L, BLOCKS, 32 / L);
+    time_kernel<T>(letter, "gesv", (const void *)tiny_rows_gesv<T, N, L, BLOCKS>, N,
+                   "lanes", L, BLOCKS, 32 / L);
+    time_kernel<T>(letter, "geinv", (const void *)tiny_rows_geinv<T, N, L, BLOCKS>, N,
+                   "lanes", L, BLOCKS, 32 / L);
+}
+
+template <class T, int N, int L>
+static void time_few(char letter)
+{
+    time_few_blocks<T, N, L, -4>(letter);
+    time_few_blocks<T, N, L, 0>(letter);
+    time_few_blocks<T, N, L, 4>(letter);
+}
+
+template <class T, int N>
+static void time_one(char letter)
+{
+    constexpr int W = tiny_warps(N), L = lanes_for(N);
+    constexpr int FACTOR = blocks_for<T, N, BESIDE_FACTOR>;
+    constexpr int SOLVE = blocks_for<T, N, BESIDE_SOLVE>;
+    constexpr int INVERSE = blocks_for<T, N, BESIDE_INVERSE>;
+    time_kernel<T>(letter, "getrf",
+                   (const void *)tiny_factor<T, N, W, FACTOR, LARGEST, 0>, N, "one  ", L,
+                   FACTOR, W * 32 / L, W);
+    time_kernel<T>(letter, "gesv", (const void *)tiny_gesv<T, N, W, SOLVE, 0>, N, "one  ",
+                   L, SOLVE, W * 32 / L, W);
+    time_kernel<T>(letter, "geinv", (const void *)tiny_geinv<T, N, W, INVERSE, 0>, N,
+                   "one  ", L, INVERSE, W * 32 / L, W);
+}
+
 /* Four columns at a time; as many blocks as have been found to compile without spilling,
  * or as shared memory has room for. */
 template <class T, int N>
@@ -161,6 +202,13 @@ static void time_precision(char letter)
 {
     fill<<<1000, 256>>>((double *)original, BYTES / 8, sizeof(Real<T>) == 4 ? 2 : 1);
     must(cudaGetLastError());
+    time_one<T, 8>(letter);
+    time_few<T, 8, 4>(letter);
+    time_one<T, 12>(letter);
+    time_few<T, 12, 4>(letter);
+    time_one<T, 16>(letter);
+    time_few<T, 16, 8>(letter);
+    time_sheet<T, 16>(letter);
     time_order<T, 20>(letter);
     time_order<T, 24>(letter);
     time_order<T, 28>(letter);

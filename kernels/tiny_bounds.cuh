@@ -32,26 +32,14 @@ struct BoundChoice {
     int classes[4];
 };
 constexpr BoundChoice bound_choices[] = {
-    {BL_GETRF, BL_Z, FOUR_FEWER, {32}},
-    {BL_GETRFSP, BL_D, FOUR_FEWER, {32}},
-    {BL_GETRFSP, BL_C, FOUR_FEWER, {32}},
-    {BL_GETRFSP, BL_Z, FOUR_FEWER, {32}},
-    {BL_GETRFNP, BL_C, FOUR_FEWER, {32}},
-    {BL_GETRFNP, BL_Z, FOUR_FEWER, {32}},
-    {BL_GESV, BL_S, FOUR_FEWER, {8, 12, 16}},
-    {BL_GESV, BL_D, FOUR_FEWER, {4, 12, 28}},
     {BL_GESV, BL_D, NO_BOUND, {32}},
-    {BL_GESV, BL_C, FOUR_FEWER, {4, 12}},
-    {BL_GESV, BL_Z, FOUR_FEWER, {8, 16, 32}},
-    {BL_GETRS, BL_S, FOUR_FEWER, {24, 28, 32}},
-    {BL_GETRS, BL_D, FOUR_FEWER, {4, 20, 24, 32}},
-    {BL_GETRS, BL_C, FOUR_FEWER, {20, 24}},
-    {BL_GETRS, BL_Z, FOUR_FEWER, {24, 28, 32}},
+    {BL_GETRS, BL_S, FOUR_FEWER, {32}},
+    {BL_GETRS, BL_D, FOUR_FEWER, {24}},
     {BL_GETRI, BL_C, FOUR_FEWER, {20, 28, 32}},
-    {BL_GETRI, BL_Z, FOUR_FEWER, {20, 28, 32}},
+    {BL_GETRI, BL_Z, FOUR_FEWER, {32}},
     {BL_GEINV, BL_S, NO_BOUND, {20, 24, 28, 32}},
-    {BL_GEINV, BL_C, FOUR_FEWER, {20, 28, 32}},
-    {BL_GEINV, BL_Z, NO_BOUND, {20, 24, 28}},
+    {BL_GEINV, BL_C, FOUR_FEWER, {28, 32}},
+    {BL_GEINV, BL_Z, NO_BOUND, {24}},
     {BL_GEINV, BL_Z, FOUR_FEWER, {32}},
     {BL_GEDET, BL_C, FOUR_FEWER, {32}},
     {BL_GEDET, BL_Z, FOUR_FEWER, {32}},
@@ -82,15 +70,10 @@ constexpr WarpsChoice warps_choices[] = {
     {BL_POTRF, BL_S, 'U', 8, 36},  {BL_POTRF, BL_S, 'U', 16, 28},
     {BL_POTRF, BL_D, 'U', 4, 32},  {BL_POTRF, BL_D, 'U', 8, 20},
     {BL_POTRF, BL_C, 'U', 8, 32},  {BL_POTRF, BL_Z, 'L', 4, 28},
-    {BL_POTRF, BL_Z, 'U', 4, 24},  {BL_POTRF, BL_Z, 'U', 16, 12},
-    {BL_POTRF, BL_Z, 'U', 24, 12}, {BL_POTRF, BL_Z, 'U', 32, 12},
-    {BL_POSV, BL_S, 'L', 8, 32},   {BL_POSV, BL_S, 'U', 8, 36},
-    {BL_POSV, BL_S, 'U', 16, 12},  {BL_POSV, BL_D, 'L', 8, 24},
-    {BL_POSV, BL_D, 'U', 8, 16},   {BL_POSV, BL_D, 'L', 16, 12},
-    {BL_POSV, BL_D, 'U', 16, 8},   {BL_POSV, BL_C, 'L', 8, 28},
-    {BL_POSV, BL_C, 'L', 16, 12},  {BL_POSV, BL_C, 'U', 16, 12},
-    {BL_POSV, BL_Z, 'U', 16, 12},  {BL_POSV, BL_Z, 'U', 32, 12},
-    {BL_POTRI, BL_Z, 'L', 8, 24}, /* both, one kernel */
+    {BL_POTRF, BL_Z, 'U', 16, 12}, {BL_POTRF, BL_Z, 'U', 32, 12},
+    {BL_POSV, BL_S, 'U', 8, 36},   {BL_POSV, BL_C, 'L', 8, 28},
+    {BL_POSV, BL_C, 'U', 16, 12},  {BL_POSV, BL_Z, 'U', 16, 12},
+    {BL_POSV, BL_Z, 'U', 32, 12},  {BL_POTRI, BL_Z, 'L', 8, 24}, /* both, one kernel */
 };
 
 template <class T>

@@ -7,7 +7,10 @@ namespace bl
 
 int tiny_cholesky_class(int64_t n)
 {
-    return n <= 4 ? 4 : n <= 8 ? 8 : n <= 16 ? 16 : n <= 24 ? 24 : 32;
+    for (int order : {4, 8, 16, 20, 24})
+        if (n <= order)
+            return order;
+    return 32;
 }
 
 namespace

@@ -217,13 +217,13 @@ __device__ __forceinline__ void eliminate(const Group<L> &group, Row<T, N> &r, i
 
 /* Steps that share their code in the elimination of a class of size; 0: none do. Unrolled
  * code is a little faster while it stays in the instruction cache. Chosen by
- * bench/tiny_windows on an H100, but for Z of order 28, where 4 would spill registers. */
+ * bench/tiny_windows. */
 template <class T>
 __host__ __device__ constexpr int tiny_window(int n)
 {
     if (!Traits<T>::complex || n <= 16)
         return 0;
-    return n >= 28 || (sizeof(T) == 8 && n > 20) ? 8 : 4;
+    return n == 32 || (sizeof(T) == 8 && n > 20) ? 8 : 4;
 }
 
 /* A lane's row in shared memory: an odd number of 16-byte units, so that neither rows nor

@@ -42,9 +42,16 @@ __device__ __forceinline__ unsigned row_bits(const Group<L> &group, const bool (
     BL_UNROLL
     for (int s = 0; s < R; s++)
         all[s] = __ballot_sync(WARP, yes[s]);
+    if constexpr (L == 4) {
+        unsigned bits = 0;
+        BL_UNROLL
+        for (int s = 0; s < R; s++)
+            bits |= (all[s] >> group.first & 15) << 4 * s;
+        return bits;
+    }
     if constexpr (L == 16)
         return __byte_perm(all[0], all[1], group.first ? 0x7632 : 0x5410);
-    static_assert(L == 16 || L == 8, "bits of a row are whole bytes");
+    static_assert(L == 16 || L == 8 || L == 4, "lanes of a group");
     const unsigned byte = unsigned(group.first) / 8, two = byte | (byte + 4) << 4;
     return __byte_perm(__byte_perm(all[0], all[1], two), __byte_perm(all[2], all[3], two),
                        0x5410);

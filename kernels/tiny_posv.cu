@@ -50,6 +50,7 @@ TinyCholeskyKernel of_type(int n, bool upper)
         return of_order<T, 8>(upper);
     case 16:
         return of_order<T, 16>(upper);
+    case 20:
     case 24:
         return of_order<T, 24>(upper);
     default:

@@ -47,6 +47,10 @@ TinyCholeskyKernel of_type(int n, bool upper)
         return of_order<T, 8>(upper);
     case 16:
         return of_order<T, 16>(upper);
+    case 20: /* L: the tree of halves of U fits into 16, 24 and 32 */
+        if (!upper)
+            return Launch<T, 20, false>::of(potrf_kernel<T, 20, false>);
+        [[fallthrough]];
     case 24:
         return of_order<T, 24>(upper);
     default:

@@ -43,6 +43,7 @@ TinyCholeskyKernel of_type(int n)
         return Launch<T, 8>::of(potri_kernel<T, 8>);
     case 16:
         return Launch<T, 16>::of(potri_kernel<T, 16>);
+    case 20:
     case 24:
         return Launch<T, 24>::of(potri_kernel<T, 24>);
     default:

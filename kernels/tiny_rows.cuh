@@ -1,4 +1,4 @@
-/* LU factorization of matrices of 17 to 32 rows or columns with several rows a lane.
+/* LU factorization of matrices of up to 32 rows and columns with several rows a lane.
  *
  * Used by tiny_kernels.cuh where it is faster than the row a lane of tiny_lu.cuh: what a
  * step costs beside its arithmetic, the search for the pivot and handing its row round,

@@ -106,6 +106,23 @@ __device__ __forceinline__ void
 store_factors(const Group<L> &group, const TinyArguments &g, int64_t number, bool wanted,
               const TinyBoard<T, N, L> &board, F to)
 {
+    if constexpr (N <= 16) { /* most lanes would be without a row */
+        const TinyProblem<T> p(g, number);
+        int64_t ld;
+        T *const a = to(p, ld);
+        __syncwarp();
+        BL_UNROLL
+        for (int s = 0; s < Rows<T, N, L>::R; s++) {
+            const int i = s * L + group.row;
+            if (wanted && i < p.m) {
+                if (is_whole(a))
+                    store_row<true>(board, board.order[i], i, a + i, ld, p.n);
+                else
+                    store_row<false>(board, board.order[i], i, a + i, ld, p.n);
+            }
+        }
+        return;
+    }
     const int row = threadIdx.x % 32;
     for_groups<L>(wanted, number, [&](int64_t i) {
         const TinyProblem<T> p(g, i);

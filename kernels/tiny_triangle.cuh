@@ -22,7 +22,9 @@ namespace bl
 template <class T>
 constexpr int lanes_of(int N, bool solves)
 {
-    return N <= 8 ? 4 : sizeof(T) == 16 ? (N <= 16 ? 8 : 16) : N <= 16 && solves ? 4 : 8;
+    if (sizeof(T) == 16)
+        return N <= 8 ? 4 : N <= 24 ? 8 : 16;
+    return N <= (solves ? 16 : 8) ? 4 : 8;
 }
 
 /* N: the order the code is for, n <= N. U is factored in halves whose sums are formed

@@ -91,8 +91,15 @@ struct entry {
 
 enum { IPIV_STRIDE = MOST + 1 };
 
+/* What is called, in any precision. */
+struct operation {
+    enum bl_routine_id routine;
+    char trans; /* of getrs: 'N' (the default), 'T' or 'C' */
+};
+
 struct batch {
     enum bl_routine_id routine;
+    char trans;
     enum bl_precision precision;
     int int_size;
     bool pointers, shapes; /* arrays of pointers in reverse order; items */
@@ -110,25 +117,43 @@ static struct entry *entry_of(const struct batch *s, int64_t i)
     return &s->entry[i % s->inputs];
 }
 
+/* "dgetrs", "dgetrs-T" */
+static const char *name_of(struct operation o, enum bl_precision p)
+{
+    static _Thread_local char name[40];
+    bool suffix = o.trans && o.trans != 'N';
+    snprintf(name, sizeof name, suffix ? "%s-%c" : "%s", routine_name(o.routine, p),
+             o.trans);
+    return name;
+}
+
 static void fault(struct batch *s, int64_t i, const char *what, const char *detail)
 {
     const struct entry *e = entry_of(s, i);
     if (!*s->why)
         snprintf(s->why, sizeof s->why,
                  "%s %lld x %lld, %lld right, item %lld of %lld: %s %s",
-                 routine_name(s->routine, s->precision), (long long)e->m, (long long)e->n,
-                 (long long)s->nrhs, (long long)i, (long long)s->count, what, detail);
+                 name_of((struct operation){s->routine, s->trans}, s->precision),
+                 (long long)e->m, (long long)e->n, (long long)s->nrhs, (long long)i,
+                 (long long)s->count, what, detail);
 }
 
-static struct batch new_batch(enum bl_routine_id r, enum bl_precision p, int64_t count)
+static struct batch new_batch_of(struct operation o, enum bl_precision p, int64_t count)
 {
+    const enum bl_routine_id r = o.routine;
     return (struct batch){.routine = r,
+                          .trans = o.trans ? o.trans : 'N',
                           .precision = p,
                           .int_size = 4,
                           .count = count,
                           .inputs = count,
                           .nrhs = routine_has(r, 'B') ? 1 : 0,
                           .entry = calloc((size_t)count, sizeof(struct entry))};
+}
+
+static struct batch new_batch(enum bl_routine_id r, enum bl_precision p, int64_t count)
+{
+    return new_batch_of((struct operation){.routine = r}, p, count);
 }
 
 /* Entry i as a batch of its own, of the same memory. */
@@ -184,7 +209,7 @@ static void ask_netlib(struct batch *s, struct entry *e, enum bl_routine_id r)
     struct call c = {.routine = r,
                      .precision = s->precision,
                      .uplo = "L",
-                     .trans = "N",
+                     .trans = (char[]){s->trans, 0},
                      .m = (int32_t)e->m,
                      .n = (int32_t)e->n,
                      .nrhs = (int32_t)s->nrhs,
@@ -274,7 +299,7 @@ static bool run(struct batch *s, struct arena *arena)
     arena->used = 0;
     struct bl_job job = {.routine = s->routine,
                          .precision = s->precision,
-                         .trans = routine_has(s->routine, 't') ? 'N' : 0,
+                         .trans = routine_has(s->routine, 't') ? s->trans : 0,
                          .int_size = s->int_size,
                          .nrhs = s->nrhs,
                          .batch = s->count};
@@ -432,7 +457,7 @@ static void check_bits(struct batch *s, const struct arena *arena)
 
 /* Thread by thread: one shape after the other. */
 struct sweep {
-    enum bl_routine_id routine;
+    struct operation operation;
     enum bl_precision precision;
     char why[500];
     int64_t matrices;
@@ -455,7 +480,8 @@ static void sweep_rows(int64_t item, void *data)
 {
     struct sweep *w = data;
     const int64_t m = item + 1;
-    bool square = !routine_has(w->routine, 'm');
+    const enum bl_routine_id r = w->operation.routine;
+    bool square = !routine_has(r, 'm');
     int64_t each = 1 + wanted / (MOST * (square ? 5 : MOST));
     struct arena arena;
     static const int64_t sides[] = {1, 2, 3, 9, 20};
@@ -466,7 +492,7 @@ static void sweep_rows(int64_t item, void *data)
     }
     for (int64_t turn = 0; turn < (square ? 5 : MOST) && !*w->why; turn++) {
         const int64_t n = square ? m : turn + 1;
-        struct batch s = new_batch(w->routine, w->precision, each);
+        struct batch s = new_batch_of(w->operation, w->precision, each);
         s.int_size = turn % 2 ? 8 : 4;
         s.pointers = turn % 3 == 1;
         s.nrhs = s.nrhs ? sides[turn % 5] : 0;
@@ -477,9 +503,9 @@ static void sweep_rows(int64_t item, void *data)
                         seed_of(w->precision, m, n, i));
             matrix_fill(&e->b, (enum matrix_class)(i / CLASSES % CLASSES),
                         seed_of(w->precision, n, m, i));
-            if (w->routine == BL_GETRS)
+            if (r == BL_GETRS)
                 make_factors(&s, e);
-            ask_netlib(&s, e, w->routine);
+            ask_netlib(&s, e, r);
         }
         if (run(&s, &arena))
             check_bits(&s, &arena);
@@ -490,11 +516,11 @@ static void sweep_rows(int64_t item, void *data)
     arena_close(&arena);
 }
 
-static void by_bits(enum bl_routine_id r, enum bl_precision p)
+static void by_bits(struct operation o, enum bl_precision p)
 {
-    struct sweep w = {.routine = r, .precision = p};
+    struct sweep w = {.operation = o, .precision = p};
     in_parallel(MOST, sweep_rows, &w);
-    verdict(w.why, "tiny-%s-bits-of-%lld", routine_name(r, p), (long long)w.matrices);
+    verdict(w.why, "tiny-%s-bits-of-%lld", name_of(o, p), (long long)w.matrices);
 }
 
 /* ---- batches of different shapes ---- */
@@ -743,8 +769,9 @@ static void run_and_check(struct batch *s, struct arena *arena)
 }
 
 /* A few matrices, again and again. */
-static void counts(enum bl_routine_id r, enum bl_precision p)
+static void counts(struct operation o, enum bl_precision p)
 {
+    const enum bl_routine_id r = o.routine;
     static const struct {
         int64_t count, order;
     } load[] = {{1, 3},
@@ -779,13 +806,13 @@ static void counts(enum bl_routine_id r, enum bl_precision p)
             most = each * (size_t)load[k].count;
     }
     if (!arena_open(&arena, most + (1 << 20))) {
-        verdict("no memory", "tiny-counts-%s", routine_name(r, p));
+        verdict("no memory", "tiny-counts-%s", name_of(o, p));
         return;
     }
     for (int k = 0; k < LOADS && !*why; k++) {
         if (!wants[k])
             continue;
-        struct batch s = new_batch(r, p, INPUTS);
+        struct batch s = new_batch_of(o, p, INPUTS);
         for (int64_t i = 0; i < INPUTS; i++)
             pose(&s, i, load[k].order, load[k].order, 0, (uint64_t)(i * 7 + k));
         s.count = load[k].count;
@@ -794,23 +821,25 @@ static void counts(enum bl_routine_id r, enum bl_precision p)
         drop(&s);
     }
     arena_close(&arena);
-    verdict(why, "tiny-counts-%s", routine_name(r, p));
+    verdict(why, "tiny-counts-%s", name_of(o, p));
 }
 
 /* The same bits in a hundred runs, and in the reverse order: of all results, and of what
  * lies between them. */
-static void repeats(enum bl_routine_id r, enum bl_precision p)
+static void repeats(struct operation o, enum bl_precision p)
 {
-    static const int64_t order[] = {4, 7, 16, 19, 23, 27, 32};
+    const enum bl_routine_id r = o.routine;
+    static const int64_t order[] = {4, 7, 12, 16, 19, 23, 27, 32};
+    enum { ORDERS = sizeof order / sizeof *order };
     enum { COUNT = 331, RUNS = 102 };
     char why[500] = "";
     struct arena arena;
     if (!arena_open(&arena, (size_t)32 << 20)) {
-        verdict("no memory", "tiny-repeats-%s", routine_name(r, p));
+        verdict("no memory", "tiny-repeats-%s", name_of(o, p));
         return;
     }
-    for (int k = 0; k < 7 && !*why; k++) {
-        struct batch s = new_batch(r, p, COUNT);
+    for (int k = 0; k < ORDERS && !*why; k++) {
+        struct batch s = new_batch_of(o, p, COUNT);
         struct arena kept = {.host = NULL};
         for (int64_t i = 0; i < COUNT; i++) {
             struct entry *e = shape(&s, i, order[k], order[k], 1);
@@ -843,13 +872,14 @@ static void repeats(enum bl_routine_id r, enum bl_precision p)
         drop(&s);
     }
     arena_close(&arena);
-    verdict(why, "tiny-repeats-%s", routine_name(r, p));
+    verdict(why, "tiny-repeats-%s", name_of(o, p));
 }
 
 /* Every size class, whole and in part: warps more than full, of getrf also higher and
  * wider than square, of geinv also in place. */
-static void few(enum bl_routine_id r, enum bl_precision p)
+static void few(struct operation o, enum bl_precision p)
 {
+    const enum bl_routine_id r = o.routine;
     static const int64_t order[] = {1,  4,  6,  8,  11, 12, 14, 16,
                                     17, 20, 23, 24, 25, 28, 31, 32};
     static const int64_t sides[] = {1, 2, 3, 9, 20};
@@ -857,13 +887,13 @@ static void few(enum bl_routine_id r, enum bl_precision p)
     char why[500] = "";
     struct arena arena;
     if (!arena_open(&arena, (size_t)4 << 20)) {
-        verdict("no memory", "tiny-few-%s", routine_name(r, p));
+        verdict("no memory", "tiny-few-%s", name_of(o, p));
         return;
     }
     for (int k = 0; k < (r == BL_GETRF ? 3 : 1) * ORDERS && !*why; k++) {
         const int64_t n = order[k % ORDERS], half = (n + 1) / 2;
         const bool high = k / ORDERS == 1, wide = k / ORDERS == 2;
-        struct batch s = new_batch(r, p, n <= 8 ? 37 : 13);
+        struct batch s = new_batch_of(o, p, n <= 8 ? 37 : 13);
         s.int_size = k % 3 ? 4 : 8;
         s.pointers = (k + 1) / 2 % 2;
         s.nrhs = s.nrhs ? sides[k % 5] : 0;
@@ -876,7 +906,7 @@ static void few(enum bl_routine_id r, enum bl_precision p)
         drop(&s);
     }
     arena_close(&arena);
-    verdict(why, "tiny-few-%s", routine_name(r, p));
+    verdict(why, "tiny-few-%s", name_of(o, p));
 }
 
 /* ---- getrfnp, getrfsp, gedet: led back to getrf ---- */
@@ -1034,10 +1064,11 @@ static void determinants(enum bl_precision p)
 
 /* ---- everything ---- */
 
-static const enum bl_routine_id routines[] = {BL_GEINV,   BL_GETRI_OOP, BL_GETRI,
-                                              BL_GESV,    BL_GETRS,     BL_GETRF,
-                                              BL_GETRFNP, BL_GETRFSP,   BL_GEDET};
-enum { ANSWERED = 6, ROUTINES = 9 }; /* netlib has an answer to the first six */
+static const struct operation operations[] = {
+    {BL_GEINV, 0},   {BL_GETRI_OOP, 0}, {BL_GETRI, 0},   {BL_GESV, 0},
+    {BL_GETRS, 'N'}, {BL_GETRS, 'T'},   {BL_GETRS, 'C'}, {BL_GETRF, 0},
+    {BL_GETRFNP, 0}, {BL_GETRFSP, 0},   {BL_GEDET, 0}};
+enum { ANSWERED = 8, OPERATIONS = 11 }; /* netlib has an answer to the first eight */
 
 /* What a routine is tested by besides. */
 static void alone(enum bl_routine_id r, enum bl_precision p)
@@ -1055,9 +1086,10 @@ static void alone(enum bl_routine_id r, enum bl_precision p)
 static void rest(int64_t item, void *data)
 {
     enum bl_precision p = (enum bl_precision)(item % BL_PRECISIONS);
-    enum bl_routine_id r = routines[item / BL_PRECISIONS];
+    const struct operation o = operations[item / BL_PRECISIONS];
+    const enum bl_routine_id r = o.routine;
     (void)data;
-    repeats(r, p);
+    repeats(o, p);
     alone(r, p);
     if (inverts(r)) {
         inverse_error(r, p);
@@ -1069,7 +1101,7 @@ static void rest(int64_t item, void *data)
 static void many(int64_t item, void *data)
 {
     (void)data;
-    counts(routines[item % ANSWERED], (enum bl_precision)(BL_Z - item / ANSWERED));
+    counts(operations[item % ANSWERED], (enum bl_precision)(BL_Z - item / ANSWERED));
 }
 
 int main(int argc, char **argv)
@@ -1084,20 +1116,20 @@ int main(int argc, char **argv)
     verdict(engine ? "" : bl_engine_why(), "tiny-engine");
     if (!engine)
         return 1;
-    for (int i = 0; small && i < ROUTINES * BL_PRECISIONS; i++) {
+    for (int i = 0; small && i < OPERATIONS * BL_PRECISIONS; i++) {
         enum bl_precision p = (enum bl_precision)(i % BL_PRECISIONS);
         if (i < ANSWERED * BL_PRECISIONS)
-            few(routines[i / BL_PRECISIONS], p);
-        alone(routines[i / BL_PRECISIONS], p);
+            few(operations[i / BL_PRECISIONS], p);
+        alone(operations[i / BL_PRECISIONS].routine, p);
     }
     if (small)
         return failures() != 0;
     for (int p = 0; p < BL_PRECISIONS; p++) {
-        by_bits(BL_GETRF, (enum bl_precision)p);
-        by_bits(BL_GESV, (enum bl_precision)p);
-        by_bits(BL_GETRS, (enum bl_precision)p);
+        for (int o = 0; o < ANSWERED; o++)
+            if (!inverts(operations[o].routine))
+                by_bits(operations[o], (enum bl_precision)p);
     }
-    in_parallel(ROUTINES * BL_PRECISIONS, rest, NULL);
+    in_parallel(OPERATIONS * BL_PRECISIONS, rest, NULL);
     in_parallel(ANSWERED * BL_PRECISIONS, many, NULL);
     return failures() != 0;
 }
