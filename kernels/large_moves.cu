@@ -6,6 +6,7 @@
 #include "cluster.cuh"
 #include "large.h"
 #include "problem.cuh"
+#include "shared_memory.h"
 
 namespace bl
 {
@@ -304,13 +305,6 @@ const int *make_maps(const LargeMaps &x, int blocks, cudaStream_t stream)
     return x.maps + (blocks + x.begin) * x.m;
 }
 
-template <class Kernel>
-cudaError_t allow_shared(Kernel *kernel, size_t bytes)
-{
-    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                int(bytes));
-}
-
 cudaLaunchConfig_t cluster_config(int64_t blocks, int size,
                                   cudaLaunchAttribute &attribute)
 {
@@ -347,7 +341,7 @@ bool large_takes_left(int64_t m, const Card &card)
             cluster_config(MOST_SHARES, MOST_SHARES, attribute);
         int clusters = 0;
         const bool known =
-            allow_shared(move_left_of_cluster<T>, SHARE_BYTES) == cudaSuccess &&
+            allow_all_shared((const void *)move_left_of_cluster<T>) == cudaSuccess &&
             cudaOccupancyMaxActiveClusters(&clusters, move_left_of_cluster<T>, &config) ==
                 cudaSuccess;
         if (!known)
@@ -369,7 +363,7 @@ cudaError_t large_left(LargeMaps x, const LargeBlocks &blocks, int64_t until, T 
     make_maps(x, maps, stream);
     const size_t bytes = size_t(rows) * sizeof(T);
     if (bytes > card.shared_bytes) {
-        cudaError_t error = allow_shared(move_left_of_cluster<T>, SHARE_BYTES);
+        cudaError_t error = allow_all_shared((const void *)move_left_of_cluster<T>);
         if (error != cudaSuccess)
             return error;
         cudaLaunchAttribute attribute;
@@ -381,7 +375,7 @@ cudaError_t large_left(LargeMaps x, const LargeBlocks &blocks, int64_t until, T 
         return cudaLaunchKernelEx(&config, move_left_of_cluster<T>, (const LargeMaps)x,
                                   blocks, maps, a, lda);
     }
-    cudaError_t error = allow_shared(move_left<T>, bytes);
+    cudaError_t error = allow_all_shared((const void *)move_left<T>);
     if (error != cudaSuccess)
         return error;
     move_left<<<unsigned(until), MOVES_THREADS, bytes, stream>>>(x, blocks, maps, a, lda);
@@ -437,7 +431,7 @@ cudaError_t large_back(const LargeMaps &x, T *b, int64_t ldb, int64_t nrhs,
                        cudaStream_t stream)
 {
     const size_t bytes = size_t(x.m) * sizeof(T);
-    cudaError_t error = allow_shared(move_back<T>, bytes);
+    cudaError_t error = allow_all_shared((const void *)move_back<T>);
     if (error != cudaSuccess)
         return error;
     const int *map = make_maps(x, int(quotient(x.order, x.width)), stream);
@@ -450,7 +444,7 @@ cudaError_t large_forth(const LargeMaps &x, T *b, int64_t ldb, int64_t nrhs,
                         const int64_t *unless, cudaStream_t stream)
 {
     const size_t bytes = size_t(x.m) * sizeof(T);
-    cudaError_t error = allow_shared(move_forth<T>, bytes);
+    cudaError_t error = allow_all_shared((const void *)move_forth<T>);
     if (error != cudaSuccess)
         return error;
     const int *map = make_maps(x, int(quotient(x.order, x.width)), stream);

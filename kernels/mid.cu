@@ -443,7 +443,7 @@ bool takes(const struct bl_job *job, const Card &card)
     case BL_GETRI:
     case BL_GETRI_OOP:
         return can_solve;
-    case BL_GETRS: /* netlib's transposed solves are chains: the general kernel's */
+    case BL_GETRS:
         return job->trans == 'N' && job->nrhs > 0 && can_solve;
     default:
         return false;

@@ -4,7 +4,7 @@
  * grid is one-dimensional, so a batch may have any number of problems.
  */
 #include "family.h"
-#include "tiny_transposed.h"
+#include "tiny.h"
 
 namespace bl
 {
@@ -66,7 +66,7 @@ bool takes(const struct bl_job *job, const Card &)
     case BL_GETRFSP:
         return true;
     case BL_GETRS:
-        return job->nrhs > 0;
+        return job->trans == 'N' && job->nrhs > 0;
     default:
         return false;
     }
@@ -93,8 +93,6 @@ cudaError_t launch_job(const struct bl_job *job, const Card &, cudaStream_t stre
     g.m = int(job->m);
     g.n = int(job->n);
     g.int_size = job->int_size;
-    if (job->routine == BL_GETRS && job->trans != 'N')
-        return launch_getrs_transposed(job, g, stream);
     int64_t slices = (job->nrhs + TINY_COLUMNS - 1) / TINY_COLUMNS;
     if (job->routine == BL_GETRS)
         return launch(BL_GETRS, job, g, slices, stream);

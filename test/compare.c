@@ -18,7 +18,6 @@
 #include "reference.h"
 
 #define PRESET 300
-#define FAST_FROM 128 /* auto may take fast arithmetic above this n */
 #define GUARD 16
 
 /* ---- one matrix ---- */
@@ -101,13 +100,14 @@ static bool takes_factor(enum bl_routine_id r)
     return r == BL_GETRS || r == BL_GETRI || r == BL_POTRS || r == BL_POTRI;
 }
 
-/* May this call be fast under auto? (A transposed or Cholesky solve above FAST_FROM.) */
+/* May this call be fast under auto? A transposed solve above 64, of Cholesky above 128.
+ */
 static bool may_be_fast(const struct call *c)
 {
-    bool solve = routine_has(c->routine, 'B');
-    return automatic && c->n > FAST_FROM && solve &&
-           (routine_has(c->routine, 'u') ||
-            (routine_has(c->routine, 't') && *c->trans != 'N'));
+    if (!automatic || !routine_has(c->routine, 'B'))
+        return false;
+    return (routine_has(c->routine, 'u') && c->n > 128) ||
+           (routine_has(c->routine, 't') && *c->trans != 'N' && c->n > 64);
 }
 
 struct side {
