@@ -7,7 +7,7 @@ namespace bl
 
 int tiny_cholesky_class(int64_t n)
 {
-    for (int order : {4, 8, 16, 20, 24})
+    for (int order : {4, 8, 12, 16, 20, 24})
         if (n <= order)
             return order;
     return 32;

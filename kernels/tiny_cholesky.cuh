@@ -38,7 +38,7 @@ struct TinyCholesky : TinyOdd<T, N, G, UPPER> {
      * (columns of U), c[s][w] = L(position(s), begin + w); the leaf's own triangle is
      * factored by every lane for itself. Below, L stands for U' too. */
 
-    static constexpr int WIDE = UPPER && N == 24 ? 3 : 4;
+    static constexpr int WIDE = UPPER && N % 16 != 0 && N > 8 ? 3 : 4;
     static constexpr int LEAVES = N / WIDE;
 
     /* A lane's rows from slot FIRST on, where the leaf's columns begin. */

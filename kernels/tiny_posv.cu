@@ -48,6 +48,7 @@ TinyCholeskyKernel of_type(int n, bool upper)
     case 4:
     case 8:
         return of_order<T, 8>(upper);
+    case 12:
     case 16:
         return of_order<T, 16>(upper);
     case 20:

@@ -45,6 +45,8 @@ TinyCholeskyKernel of_type(int n, bool upper)
         return of_order<T, 4>(upper);
     case 8:
         return of_order<T, 8>(upper);
+    case 12:
+        return of_order<T, 12>(upper);
     case 16:
         return of_order<T, 16>(upper);
     case 20: /* L: the tree of halves of U fits into 16, 24 and 32 */

@@ -41,6 +41,7 @@ TinyCholeskyKernel of_type(int n)
     case 4:
     case 8:
         return Launch<T, 8>::of(potri_kernel<T, 8>);
+    case 12:
     case 16:
         return Launch<T, 16>::of(potri_kernel<T, 16>);
     case 20:

@@ -23,8 +23,8 @@ template <class T>
 constexpr int lanes_of(int N, bool solves)
 {
     if (sizeof(T) == 16)
-        return N <= 8 ? 4 : N <= 24 ? 8 : 16;
-    return N <= (solves ? 16 : 8) ? 4 : 8;
+        return N <= 12 ? 4 : N <= 24 ? 8 : 16;
+    return N <= (solves ? 16 : 12) ? 4 : 8;
 }
 
 /* N: the order the code is for, n <= N. U is factored in halves whose sums are formed

@@ -86,9 +86,14 @@ void run_code(int code, bool upper, Routine routine, const std::vector<Case<T> *
     case 8:
         return upper ? run_warp<T, 8, true>(routine, cases, nrhs)
                      : run_warp<T, 8, false>(routine, cases, nrhs);
+    case 12:
+        return upper ? run_warp<T, 12, true>(routine, cases, nrhs)
+                     : run_warp<T, 12, false>(routine, cases, nrhs);
     case 16:
         return upper ? run_warp<T, 16, true>(routine, cases, nrhs)
                      : run_warp<T, 16, false>(routine, cases, nrhs);
+    case 20:
+        return run_warp<T, 20, false>(routine, cases, nrhs);
     case 24:
         return upper ? run_warp<T, 24, true>(routine, cases, nrhs)
                      : run_warp<T, 24, false>(routine, cases, nrhs);
@@ -145,8 +150,12 @@ void test(const char *name, Routine routine, int repeats)
     Solve<T> *solve = netlib<T, Solve<T>>(routine == POTRS ? "potrs" : "posv");
     Report report("tiny " + title<T>(name));
     double ours = 0, theirs = 0;
-    for (int code : {4, 8, 16, 24, 32})
+    for (int code : {4, 8, 12, 16, 20, 24, 32})
         for (int upper = 0; upper < 2; upper++) {
+            if ((code == 12 || code == 20) && routine != POTRF)
+                continue; /* of potrf alone, 20 of 'L' */
+            if (code == 20 && upper)
+                continue;
             std::vector<std::pair<int, int>> shapes;
             for (int n = 1; n <= code; n++)
                 for (int kind = 0; kind < KINDS; kind++)

@@ -201,7 +201,8 @@ void test_all(int launches)
     test_rows<T, 12, 4>(launches);
     test_rows<T, 16, 4>(launches);
     test_rows<T, 16, 8>(launches);
-    test_sheet<T, 16, 8, true>(launches);
+    test_sheet<T, 16, 8, false>(launches);
+    test_sheet<T, 16, 16, true>(launches);
     test_rows<T, 20, 8>(launches);
     test_rows<T, 24, 8>(launches);
     test_rows<T, 28, 16>(launches);
