@@ -17,7 +17,8 @@
  *
  * how: exact (the default), fast, or once, for a profiler that begins where it is told to
  * (bench/tiny_profile): one launch a point and nothing else between cudaProfilerStart and
- * cudaProfilerStop, no peers, no times; prints routine, precision, n and matrices.
+ * cudaProfilerStop, no peers, no times; prints routine, precision, n and matrices. A
+ * routine 1000 is getrf of 1000 matrices of order 32, which is timed in any case.
  *
  * cliffs: double getrf at every size from 33 to 200 and every 16th to 1024, its time over
  * that of a line through a few times that are good ones on an H100 (straight where both
@@ -202,6 +203,17 @@ static int64_t batch_of(int n)
                       : 500;
 }
 
+/* For a profiler: one launch. */
+static void run_once(const char *name, struct bl_job job, size_t bytes)
+{
+    cudaMemcpy(a, original, bytes, cudaMemcpyDeviceToDevice);
+    must(cudaProfilerStart() == cudaSuccess, "profiler");
+    run(job);
+    must(engine->wait(queue) == BL_OK && cudaProfilerStop() == cudaSuccess, "wait");
+    printf("%s %c %d %lld\n", name, "sdcz"[job.precision], (int)job.n,
+           (long long)job.batch);
+}
+
 static void line(const Timed &r, int precision, int n)
 {
     const int64_t batch = batch_of(n);
@@ -218,11 +230,7 @@ static void line(const Timed &r, int precision, int n)
         cudaMemcpy(original, a, bytes, cudaMemcpyDeviceToDevice);
     }
     if (once) {
-        cudaMemcpy(a, original, bytes, cudaMemcpyDeviceToDevice);
-        must(cudaProfilerStart() == cudaSuccess, "profiler");
-        run(job);
-        must(engine->wait(queue) == BL_OK && cudaProfilerStop() == cudaSuccess, "wait");
-        printf("%s %c %d %lld\n", r.name, "sdcz"[precision], n, (long long)batch);
+        run_once(r.name, job, bytes);
         return;
     }
     double ns = timed(bytes, [&] { run(job); }) / (double)batch * 1e6, peer = 0;
@@ -409,11 +417,17 @@ int main(int argc, char **argv)
                     listed(precisions, std::string(1, "sdcz"[p])) &&
                     listed(orders, std::to_string(n)))
                     line(r, p, n);
-    for (int p = 0; p < BL_PRECISIONS && !once; p++) {
+    for (int p = 0; p < BL_PRECISIONS && (!once || listed(which, "1000")); p++) {
+        if (!listed(precisions, std::string(1, "sdcz"[p])))
+            continue;
         fill_all(p, original, (size_t)32 * 32 * 1000, 0);
         struct bl_job job = job_of(routines[0], p, 32, 1000);
-        printf("1000 %cgetrf n = 32: %.1f us\n", "sdcz"[p],
-               1e3 * timed(element[p] * 32 * 32 * 1000, [&] { run(job); }));
+        const size_t bytes = element[p] * 32 * 32 * 1000;
+        if (once)
+            run_once("1000", job, bytes);
+        else
+            printf("1000 %cgetrf n = 32: %.1f us\n", "sdcz"[p],
+                   1e3 * timed(bytes, [&] { run(job); }));
     }
     return 0;
 }

@@ -456,9 +456,9 @@ enum bl_status memory_kind(const void *p, enum bl_memory *kind)
 }
 
 /* From the special to the general; the first that takes a job has it. */
-const Family *const families[] = {
-    &tiny,      &tiny_cholesky, &large, &mid_cholesky, &mid_cholesky_solve,
-    &mid_potri, &transposed,    &mid,   &general};
+const Family *const families[] = {&tiny,      &tiny_cholesky, &large,
+                                  &triangles, &mid_cholesky,  &mid_cholesky_solve,
+                                  &mid_potri, &mid,           &general};
 
 const Family *family_of(const struct bl_job *job)
 {

@@ -39,8 +39,9 @@ extern const Family mid_cholesky_fast;  /* of those, fast ones; by way of mid_ch
 extern const Family mid_cholesky_solve; /* potrs, posv of n <= 1024 */
 extern const Family mid_potri;          /* potri of n <= 128, double */
 extern const Family large;              /* few matrices, min(m, n) > 256; long ones */
-extern const Family transposed;         /* getrs 'T', 'C' of n <= 1024 */
-extern const Family general;            /* everything */
+extern const Family triangles; /* getrs 'T', 'C', potrs of few sides, n <= 1024 */
+extern const Family triangles_after_potrf; /* posv's second half */
+extern const Family general;               /* everything */
 
 /* One of the general kernels: where it has no code for the device, none has. */
 const void *any_kernel();

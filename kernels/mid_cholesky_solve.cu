@@ -103,6 +103,8 @@ cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stre
         const struct bl_job factor = factoring_of(job);
         error = mid_cholesky.launch(&factor, card, stream);
     }
+    if (error == cudaSuccess && triangles_after_potrf.takes(job, card))
+        return triangles_after_potrf.launch(job, card, stream);
     const Plan plan = plan_of(job);
     const void *kernel = kernels[job->precision].kernel[job->uplo == 'U'];
     MidCholeskySolve g = {job->a,          job->b,           job->info,   job->items,

@@ -100,7 +100,7 @@ cudaError_t launch_job(const struct bl_job *job, const Card &, cudaStream_t stre
         return launch(job->routine, job, g, 1, stream);
     /* Many right-hand sides: more groups than there are matrices can share them out. */
     cudaError_t error = launch(BL_GETRF, job, g, 1, stream);
-    g.after_gesv = true;
+    g.after_factoring = true;
     return error == cudaSuccess ? launch(BL_GETRS, job, g, slices, stream) : error;
 }
 

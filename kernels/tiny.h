@@ -22,7 +22,7 @@ struct TinyArguments {
     int64_t nrhs;
     int m, n;
     int int_size;
-    bool after_gesv; /* getrs: where INFO is not 0, leave B alone */
+    bool after_factoring; /* solves: where INFO is not 0, leave B alone */
 };
 
 struct TinyKernel {

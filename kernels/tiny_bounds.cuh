@@ -32,16 +32,11 @@ struct BoundChoice {
     int classes[4];
 };
 constexpr BoundChoice bound_choices[] = {
-    {BL_GESV, BL_D, NO_BOUND, {32}},
-    {BL_GETRS, BL_S, FOUR_FEWER, {32}},
-    {BL_GETRS, BL_D, FOUR_FEWER, {24}},
-    {BL_GETRI, BL_C, FOUR_FEWER, {20, 28, 32}},
-    {BL_GETRI, BL_Z, FOUR_FEWER, {32}},
-    {BL_GEINV, BL_S, NO_BOUND, {20, 24, 28, 32}},
-    {BL_GEINV, BL_C, FOUR_FEWER, {28, 32}},
-    {BL_GEINV, BL_Z, NO_BOUND, {24}},
-    {BL_GEINV, BL_Z, FOUR_FEWER, {32}},
-    {BL_GEDET, BL_C, FOUR_FEWER, {32}},
+    {BL_GESV, BL_D, NO_BOUND, {32}},        {BL_GETRS, BL_S, FOUR_FEWER, {32}},
+    {BL_GETRS, BL_D, FOUR_FEWER, {24}},     {BL_GETRI, BL_C, FOUR_FEWER, {20, 28, 32}},
+    {BL_GETRI, BL_Z, FOUR_FEWER, {32}},     {BL_GEINV, BL_S, NO_BOUND, {20, 24, 28, 32}},
+    {BL_GEINV, BL_C, FOUR_FEWER, {28, 32}}, {BL_GEINV, BL_Z, NO_BOUND, {24}},
+    {BL_GEINV, BL_Z, FOUR_FEWER, {32}},     {BL_GEDET, BL_C, FOUR_FEWER, {32}},
     {BL_GEDET, BL_Z, FOUR_FEWER, {32}},
 };
 

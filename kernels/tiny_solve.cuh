@@ -211,7 +211,7 @@ __global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
             row = row == k ? with : row == with ? k : row;
     }
     bool solves = p.there;
-    if (g.after_gesv)
+    if (g.after_factoring)
         solves = solves && tiny_info(g, p.item) == 0;
     const QuickDivisor<T> divisor(r.diagonal);
     const int64_t end = least(g.nrhs, (slice + 1) * TINY_COLUMNS);
@@ -226,7 +226,7 @@ __global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
         for_groups<L>(solves && !good, number,
                       [&](int64_t i) { column_again<T>(g, i, column); });
     }
-    if (p.there && !g.after_gesv && group.row == 0 && slice == 0)
+    if (p.there && !g.after_factoring && group.row == 0 && slice == 0)
         put_integer(g.info, p.item, g.int_size, 0, 0);
 }
 

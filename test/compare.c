@@ -18,6 +18,7 @@
 #include "reference.h"
 
 #define PRESET 300
+#define FAST_FROM 64 /* auto may take fast arithmetic above this n */
 #define GUARD 16
 
 /* ---- one matrix ---- */
@@ -100,14 +101,13 @@ static bool takes_factor(enum bl_routine_id r)
     return r == BL_GETRS || r == BL_GETRI || r == BL_POTRS || r == BL_POTRI;
 }
 
-/* May this call be fast under auto? A transposed solve above 64, of Cholesky above 128.
- */
+/* May this call be fast under auto? (A transposed or Cholesky solve above FAST_FROM.) */
 static bool may_be_fast(const struct call *c)
 {
-    if (!automatic || !routine_has(c->routine, 'B'))
-        return false;
-    return (routine_has(c->routine, 'u') && c->n > 128) ||
-           (routine_has(c->routine, 't') && *c->trans != 'N' && c->n > 64);
+    bool solve = routine_has(c->routine, 'B');
+    return automatic && c->n > FAST_FROM && solve &&
+           (routine_has(c->routine, 'u') ||
+            (routine_has(c->routine, 't') && *c->trans != 'N'));
 }
 
 struct side {

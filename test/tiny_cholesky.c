@@ -10,9 +10,9 @@
  * batches of different shapes. potri by residual against netlib's. A result may depend
  * neither on the place in the batch nor on the run. No engine gets a batch of 0:
  * entries.c has those. `beyond`: potrf, potrs and posv of the sizes after the tiny ones,
- * potri to 161. `small`: a few matrices of a few orders, for tools that slow everything
- * down. Links libshim; the engine is the one that BATCHLAPACK_ENGINE names or that lies
- * beside the program.
+ * potri to 161; potrs and posv in fast arithmetic, too. `small`: a few matrices of a few
+ * orders, for tools that slow everything down. Links libshim; the engine is the one that
+ * BATCHLAPACK_ENGINE names or that lies beside the program.
  */
 #include <math.h>
 #include <stdio.h>
@@ -41,6 +41,7 @@ struct batch {
     char uplo;
     int int_size;
     bool pointers, shapes; /* arrays of pointers in reverse order; items */
+    bool fast;             /* arithmetic */
     int64_t count, nrhs;
     int64_t inputs; /* from this item on the first ones come again */
     struct entry *entry;
@@ -209,6 +210,7 @@ static bool run(struct batch *s)
     size_t from_a, each_a, from_b = 0, each_b = 0, items = 0;
     struct bl_job job = {.routine = s->routine,
                          .precision = s->precision,
+                         .arithmetic = s->fast ? BL_FAST : BL_EXACT,
                          .uplo = s->uplo,
                          .int_size = s->int_size,
                          .nrhs = s->nrhs,
@@ -411,6 +413,83 @@ static void every_order(enum bl_routine_id r, enum bl_precision p)
             (long long)w.matrices);
 }
 
+/* ---- fast solves: by residual, at most five times netlib's largest ---- */
+
+struct residuals {
+    enum bl_routine_id routine;
+    enum bl_precision precision;
+    double ours[LARGER], theirs[LARGER];
+    char why[500];
+};
+
+static double note(double most, double residual)
+{
+    return residual > most || isnan(residual) ? residual : most;
+}
+
+static void fast_order(int64_t item, void *data)
+{
+    static const int64_t sides[] = {1, 2, 4, 7, 17};
+    static const enum matrix_class classes[] = {CLASS_RANDOM, CLASS_GRADED,
+                                                CLASS_INDEFINITE};
+    struct residuals *r = data;
+    enum { COUNT = 7, SIDES = 5 };
+    for (int turn = 0; turn < 2 * SIDES && !*r->why; turn++) {
+        struct batch s = new_batch(r->routine, r->precision, turn % 2 ? 'U' : 'L', COUNT);
+        const int64_t n = larger[item];
+        s.fast = true;
+        s.pointers = turn % 3 == 1;
+        s.nrhs = sides[turn / 2];
+        for (int64_t i = 0; i < COUNT; i++)
+            pose(&s, i, n, classes[(i + turn) % 3], CLASS_RANDOM, turn % 4,
+                 seed_of(r->precision, n, turn, i + 100));
+        size_t bytes = (size_t)(n * COUNT * (n + s.nrhs + 10)) * 16;
+        if (open_memory(&s, bytes + ((size_t)1 << 20)) && run(&s))
+            for (int64_t i = 0; i < COUNT; i++) {
+                const struct entry *e = &s.entry[i];
+                const struct matrix *a = e->original.data ? &e->original : &e->a;
+                char first[300] = "";
+                if (e->got_info != e->want_info)
+                    fault(&s, i, "INFO", "is not netlib's");
+                if (touched(&e->got_b, &e->b, 0, first, sizeof first))
+                    fault(&s, i, "B's surroundings:", first);
+                if (e->want_info &&
+                    differing(&e->got_b, &e->b, 0, -1, false, first, sizeof first))
+                    fault(&s, i, "B of no solution:", first);
+                if (e->want_info || (r->routine == BL_POTRS && !e->original.data))
+                    continue;
+                const double theirs = solve_residual(a, s.uplo, 'N', &e->b, &e->want_b);
+                if (isnan(theirs)) /* netlib has met an overflow */
+                    continue;
+                r->theirs[item] = note(r->theirs[item], theirs);
+                r->ours[item] =
+                    note(r->ours[item], solve_residual(a, s.uplo, 'N', &e->b, &e->got_b));
+            }
+        forget(&s);
+        if (*s.why && !*r->why)
+            memcpy(r->why, s.why, sizeof r->why);
+        close_memory(&s);
+        drop(&s);
+    }
+}
+
+static void fast_solves(enum bl_routine_id routine, enum bl_precision p)
+{
+    struct residuals r = {.routine = routine, .precision = p};
+    double ours = 0, theirs = 0;
+    in_parallel(LARGER, fast_order, &r);
+    for (int i = 0; i < LARGER; i++) {
+        ours = note(ours, r.ours[i]);
+        theirs = note(theirs, r.theirs[i]);
+    }
+    if (!*r.why && !(ours <= 5 * theirs))
+        snprintf(r.why, sizeof r.why, "largest residual %.3g, netlib's %.3g", ours,
+                 theirs);
+    verdict(r.why, "mid-%s-fast", routine_name(routine, p));
+    printf("# %s, fast: largest residual %.3g, netlib's %.3g\n", routine_name(routine, p),
+           ours, theirs);
+}
+
 /* ---- batches of different shapes; counts around the limits of a grid; repeats ---- */
 
 static void different_shapes(enum bl_precision p, char uplo)
@@ -585,6 +664,8 @@ int main(int argc, char **argv)
         every_order(BL_POTRS, (enum bl_precision)p);
         every_order(BL_POSV, (enum bl_precision)p);
         every_order(BL_POTRI, (enum bl_precision)p);
+        fast_solves(BL_POTRS, (enum bl_precision)p);
+        fast_solves(BL_POSV, (enum bl_precision)p);
         different_shapes((enum bl_precision)p, 'L');
         different_shapes((enum bl_precision)p, 'U');
     }
