@@ -11,8 +11,8 @@
  * neither on the place in the batch nor on the run. No engine gets a batch of 0:
  * entries.c has those. `beyond`: potrf, potrs and posv of the sizes after the tiny ones,
  * potri to 161; potrs and posv in fast arithmetic, too. `small`: a few matrices of a few
- * orders, for tools that slow everything down. Links libshim; the engine is the one that
- * BATCHLAPACK_ENGINE names or that lies beside the program.
+ * orders, and fast potrs of order 65, for tools that slow everything down. Links libshim;
+ * the engine is the one that BATCHLAPACK_ENGINE names or that lies beside the program.
  */
 #include <math.h>
 #include <stdio.h>
@@ -146,6 +146,16 @@ static bool open_memory(struct batch *s, size_t size)
     s->host = host;
     s->device = device;
     return true;
+}
+
+/* Memory opened once serves one batch after the other: pinned memory is slow to get, and
+ * one thread at a time gets it. */
+static void lend_memory(const struct batch *from, struct batch *s)
+{
+    s->host = from->host;
+    s->device = from->device;
+    s->queue = from->queue;
+    s->size = from->size;
 }
 
 static void close_memory(const struct batch *s)
@@ -358,7 +368,13 @@ static uint64_t seed_of(int64_t p, int64_t n, int64_t turn, int64_t i)
  * class for A and several for B; of the largest a few. */
 static const int64_t larger[] = {33,  40,  63,  64,  65,  96,  97,  100, 128,
                                  129, 161, 200, 225, 257, 321, 513, 777};
-enum { LARGER = sizeof larger / sizeof *larger, ENOUGH = 40, FEW = 2, LAST_BATCH = 161 };
+enum {
+    LARGER = sizeof larger / sizeof *larger,
+    OF_65 = 4,
+    ENOUGH = 40,
+    FEW = 2,
+    LAST_BATCH = 161
+};
 
 /* One order: both triangles, with more and more right-hand sides. */
 static void sweep_order(int64_t item, void *data)
@@ -373,7 +389,6 @@ static void sweep_order(int64_t item, void *data)
     const int64_t each = !beyond          ? 1 + wanted / (MOST * MOST_TURNS)
                          : n > LAST_BATCH ? FEW
                                           : ENOUGH;
-    /* Opened once: pinned memory is slow to get, and one thread at a time gets it. */
     struct batch memory = new_batch(w->routine, w->precision, 'L', 1);
     size_t most =
         beyond ? (size_t)(n * (each * (n + 50) + 2 * n)) * element_bytes(w->precision)
@@ -386,10 +401,7 @@ static void sweep_order(int64_t item, void *data)
         s.int_size = turn / 2 % 2 ? 8 : 4;
         s.pointers = turn % 3 == 1;
         s.nrhs = s.nrhs ? sides[turn / 2] : 0;
-        s.host = memory.host;
-        s.device = memory.device;
-        s.queue = memory.queue;
-        s.size = memory.size;
+        lend_memory(&memory, &s);
         for (int64_t i = 0; i < each; i++) /* another class for B than for A */
             pose(&s, i, n, (enum matrix_class)((i + turn) % CLASSES),
                  (enum matrix_class)(i / CLASSES % CLASSES), turn % 4,
@@ -433,19 +445,24 @@ static void fast_order(int64_t item, void *data)
     static const enum matrix_class classes[] = {CLASS_RANDOM, CLASS_GRADED,
                                                 CLASS_INDEFINITE};
     struct residuals *r = data;
-    enum { COUNT = 7, SIDES = 5 };
+    enum { SIDES = 5, MOST_SIDES = 17 };
+    const int64_t n = larger[item], count = n > LAST_BATCH ? 3 : 7;
+    struct batch memory = new_batch(r->routine, r->precision, 'L', 1);
+    const bool there = open_memory(
+        &memory, (size_t)(n * count * (n + MOST_SIDES + 10)) * 16 + ((size_t)1 << 20));
+    if (!there)
+        memcpy(r->why, memory.why, sizeof r->why);
     for (int turn = 0; turn < 2 * SIDES && !*r->why; turn++) {
-        struct batch s = new_batch(r->routine, r->precision, turn % 2 ? 'U' : 'L', COUNT);
-        const int64_t n = larger[item];
+        struct batch s = new_batch(r->routine, r->precision, turn % 2 ? 'U' : 'L', count);
+        lend_memory(&memory, &s);
         s.fast = true;
         s.pointers = turn % 3 == 1;
         s.nrhs = sides[turn / 2];
-        for (int64_t i = 0; i < COUNT; i++)
+        for (int64_t i = 0; i < count; i++)
             pose(&s, i, n, classes[(i + turn) % 3], CLASS_RANDOM, turn % 4,
                  seed_of(r->precision, n, turn, i + 100));
-        size_t bytes = (size_t)(n * COUNT * (n + s.nrhs + 10)) * 16;
-        if (open_memory(&s, bytes + ((size_t)1 << 20)) && run(&s))
-            for (int64_t i = 0; i < COUNT; i++) {
+        if (run(&s))
+            for (int64_t i = 0; i < count; i++) {
                 const struct entry *e = &s.entry[i];
                 const struct matrix *a = e->original.data ? &e->original : &e->a;
                 char first[300] = "";
@@ -468,16 +485,22 @@ static void fast_order(int64_t item, void *data)
         forget(&s);
         if (*s.why && !*r->why)
             memcpy(r->why, s.why, sizeof r->why);
-        close_memory(&s);
         drop(&s);
     }
+    if (there)
+        close_memory(&memory);
+    drop(&memory);
 }
 
-static void fast_solves(enum bl_routine_id routine, enum bl_precision p)
+/* Of all orders, or of the number `only`. */
+static void fast_solves(enum bl_routine_id routine, enum bl_precision p, int only)
 {
     struct residuals r = {.routine = routine, .precision = p};
     double ours = 0, theirs = 0;
-    in_parallel(LARGER, fast_order, &r);
+    if (only < 0)
+        in_parallel(LARGER, fast_order, &r);
+    else
+        fast_order(only, &r);
     for (int i = 0; i < LARGER; i++) {
         ours = note(ours, r.ours[i]);
         theirs = note(theirs, r.theirs[i]);
@@ -664,13 +687,15 @@ int main(int argc, char **argv)
         every_order(BL_POTRS, (enum bl_precision)p);
         every_order(BL_POSV, (enum bl_precision)p);
         every_order(BL_POTRI, (enum bl_precision)p);
-        fast_solves(BL_POTRS, (enum bl_precision)p);
-        fast_solves(BL_POSV, (enum bl_precision)p);
+        fast_solves(BL_POTRS, (enum bl_precision)p, -1);
+        fast_solves(BL_POSV, (enum bl_precision)p, -1);
         different_shapes((enum bl_precision)p, 'L');
         different_shapes((enum bl_precision)p, 'U');
     }
     for (int i = 0; small && i < 4 * BL_PRECISIONS; i++)
         few(routines[i / BL_PRECISIONS], (enum bl_precision)(i % BL_PRECISIONS));
+    for (int p = BL_D; small && p <= BL_C; p++)
+        fast_solves(BL_POTRS, (enum bl_precision)p, OF_65);
     if (beyond || small)
         return failures() != 0;
     for (int r = 0; r < 4; r++)
