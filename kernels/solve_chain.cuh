@@ -114,7 +114,8 @@ __device__ __forceinline__ void chain_plain(const SolveProblem<T> &p, T (*x)[32]
         [](int) {});
 }
 
-/* A block is a warp. Shared memory: the right-hand sides, a row of 32 beside the other.
+/* A block is a warp or a part of it. Shared memory: the right-hand sides, a row of 32
+ * beside the other.
  */
 template <SolveKind KIND, class T>
 __global__ void __launch_bounds__(32)
@@ -123,7 +124,7 @@ __global__ void __launch_bounds__(32)
     extern __shared__ __align__(16) char memory[];
     T(*const x)[32] = (T(*)[32])memory;
     const int lane = threadIdx.x;
-    const int64_t side = int64_t(blockIdx.x) * 32 + lane, column = side % g.nrhs;
+    const int64_t side = int64_t(blockIdx.x) * blockDim.x + lane, column = side % g.nrhs;
     const SolveProblem<T> p(g, side / g.nrhs);
     if (!p.solves)
         return;

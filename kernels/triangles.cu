@@ -82,7 +82,18 @@ size_t workspace(const struct bl_job *, const Card &)
     return 0;
 }
 
-cudaError_t launch(const struct bl_job *job, const Card &, cudaStream_t stream)
+/* Lanes of a block where each has a side: fewer where there are not sides enough for some
+ * warps on every multiprocessor. */
+int chain_lanes(int64_t sides, const Card &card)
+{
+    constexpr int LEAST = 4, WARPS = 4;
+    int lanes = 32;
+    while (lanes > LEAST && sides < int64_t(lanes) * WARPS * card.processors)
+        lanes /= 2;
+    return lanes;
+}
+
+cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stream)
 {
     const Kernels &k = kernels_for(job);
     TinyArguments g = {};
@@ -99,7 +110,8 @@ cudaError_t launch(const struct bl_job *job, const Card &, cudaStream_t stream)
     const int sides = job->nrhs > 1 ? SIDES : 1;
     const bool chain = by_chain(job);
     const void *kernel = (const void *)(chain ? k.chain : k.tile[sides > 1]);
-    const int64_t blocks = chain ? (job->batch * job->nrhs + 31) / 32
+    const int lanes = chain_lanes(job->batch * job->nrhs, card);
+    const int64_t blocks = chain ? (job->batch * job->nrhs + lanes - 1) / lanes
                                  : job->batch * ((job->nrhs + sides - 1) / sides);
     const size_t bytes = shared_bytes(job);
     if (blocks > INT32_MAX)
@@ -111,7 +123,7 @@ cudaError_t launch(const struct bl_job *job, const Card &, cudaStream_t stream)
     }
     /* Z has too many registers for more than some blocks of few warps. */
     const bool many = job->n > 256 && job->precision != BL_Z;
-    const int threads = chain ? 32 : many ? MOST_TILE_THREADS : MOST_TILE_THREADS / 2;
+    const int threads = chain ? lanes : many ? MOST_TILE_THREADS : MOST_TILE_THREADS / 2;
     void *parameters[] = {&g};
     return cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(unsigned(threads)),
                             parameters, bytes, stream);

@@ -109,7 +109,7 @@ void run(void (*kernel)(TinyArguments), std::vector<Case<T>> &cases, bool shapes
     g.nrhs = cases[0].nrhs;
     g.m = g.n = cases[0].n;
     g.int_size = 4;
-    const int64_t blocks = threads == 32 ? (g.batch * g.nrhs + 31) / 32
+    const int64_t blocks = threads <= 32 ? (g.batch * g.nrhs + threads - 1) / threads
                                          : g.batch * ((g.nrhs + sides - 1) / sides);
     host_cuda::launch(blocks, threads, bytes, [&] { kernel(g); });
 }
