@@ -264,6 +264,8 @@ struct TinyCholesky : TinyOdd<T, N, G, UPPER> {
             subtract_by_halves(leaf);
         else
             subtract(leaf, 0, begin);
+        /* What is read of a row may come with its neighbour, in one access. */
+        meet();
         const bool live = info == 0; /* else what is left stays as it is */
         each_own<FIRST>(begin, [&](int s, int w, Cell<T> &cell) {
             if (live && !beyond(s) && position(FIRST + s) < begin + WIDE)

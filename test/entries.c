@@ -1222,6 +1222,7 @@ int main(int argc, char **argv)
     int gpu = BATCHLAPACK_MODE_GPU, cpu = BATCHLAPACK_MODE_CPU;
     enum { ENTRIES = BL_ROWS - FIRST_BATCHED };
     heavy = argc > 1 && strcmp(argv[1], "--heavy") == 0;
+    setenv("BATCHLAPACK_ARITHMETIC", "exact", 1); /* netlib's bits, of whatever order */
     if (!reference_open())
         return 0;
     if (!find_engine())

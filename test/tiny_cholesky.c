@@ -376,6 +376,13 @@ enum {
     LAST_BATCH = 161
 };
 
+/* Bytes for matrices of order n with up to 40 right-hand sides, and for work space. */
+static size_t memory_beyond(enum bl_precision p, int64_t n, int64_t count)
+{
+    return (size_t)(n * (count * (n + 50) + 2 * n)) * element_bytes(p) +
+           ((size_t)8 << 20);
+}
+
 /* One order: both triangles, with more and more right-hand sides. */
 static void sweep_order(int64_t item, void *data)
 {
@@ -390,10 +397,8 @@ static void sweep_order(int64_t item, void *data)
                          : n > LAST_BATCH ? FEW
                                           : ENOUGH;
     struct batch memory = new_batch(w->routine, w->precision, 'L', 1);
-    size_t most =
-        beyond ? (size_t)(n * (each * (n + 50) + 2 * n)) * element_bytes(w->precision)
-               : 0;
-    bool there = open_memory(&memory, most + ((size_t)8 << 20));
+    bool there = open_memory(&memory, beyond ? memory_beyond(w->precision, n, each)
+                                             : (size_t)8 << 20);
     if (!there)
         memcpy(w->why, memory.why, sizeof w->why);
     for (int64_t turn = 0; turn < turns && !*w->why; turn++) {
@@ -445,11 +450,10 @@ static void fast_order(int64_t item, void *data)
     static const enum matrix_class classes[] = {CLASS_RANDOM, CLASS_GRADED,
                                                 CLASS_INDEFINITE};
     struct residuals *r = data;
-    enum { SIDES = 5, MOST_SIDES = 17 };
+    enum { SIDES = 5 };
     const int64_t n = larger[item], count = n > LAST_BATCH ? 3 : 7;
     struct batch memory = new_batch(r->routine, r->precision, 'L', 1);
-    const bool there = open_memory(
-        &memory, (size_t)(n * count * (n + MOST_SIDES + 10)) * 16 + ((size_t)1 << 20));
+    const bool there = open_memory(&memory, memory_beyond(r->precision, n, count));
     if (!there)
         memcpy(r->why, memory.why, sizeof r->why);
     for (int turn = 0; turn < 2 * SIDES && !*r->why; turn++) {
