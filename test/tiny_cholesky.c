@@ -557,12 +557,13 @@ static void counts(enum bl_routine_id r, enum bl_precision p)
                 {65536, 3},
                 {65535, 4},
                 {524281, 2},
+                {65536, 11},
                 {65535, 17},
                 {65536, 20}};
     enum { ALWAYS = 6, LOADS = sizeof load / sizeof *load, INPUTS = 97 };
     char why[500] = "";
-    for (int k = 0; k < (wanted >= 10000 ? LOADS : ALWAYS) && !*why; k++) {
-        const int64_t n = load[k].order, count = load[k].count;
+    for (int k = 0; k < 2 * (wanted >= 10000 ? LOADS : ALWAYS) && !*why; k++) {
+        const int64_t n = load[k / 2].order, count = load[k / 2].count;
         struct batch few = new_batch(r, p, k % 2 ? 'U' : 'L', INPUTS);
         struct batch s = new_batch(r, p, few.uplo, count);
         for (int64_t i = 0; i < INPUTS; i++)
@@ -587,12 +588,13 @@ static void counts(enum bl_routine_id r, enum bl_precision p)
 static void repeats(enum bl_routine_id r, enum bl_precision p)
 {
     enum { COUNT = 331, RUNS = 102 };
-    static const int64_t order[] = {4, 7, 16, 23, 32};
+    static const int64_t order[] = {4, 7, 11, 16, 19, 23, 32};
+    enum { ORDERS = sizeof order / sizeof *order };
     char why[500] = "";
-    for (int k = 0; k < 5 && !*why; k++) {
+    for (int k = 0; k < 2 * ORDERS && !*why; k++) {
         struct batch s = new_batch(r, p, k % 2 ? 'U' : 'L', COUNT);
         for (int64_t i = 0; i < COUNT; i++)
-            pose(&s, i, order[k], (enum matrix_class)(i % CLASSES), CLASS_RANDOM, 1,
+            pose(&s, i, order[k / 2], (enum matrix_class)(i % CLASSES), CLASS_RANDOM, 1,
                  (uint64_t)(i + 31 * k));
         const size_t a = matrix_bytes(&s.entry[0].a), b = matrix_bytes(&s.entry[0].b);
         char *kept = malloc(COUNT * (a + b));
@@ -639,7 +641,7 @@ static const enum bl_routine_id routines[] = {BL_POTRF, BL_POTRS, BL_POSV, BL_PO
 /* Orders of every kernel, both triangles, a warp more than full, every class. */
 static void few(enum bl_routine_id r, enum bl_precision p)
 {
-    static const int64_t order[] = {1, 3, 4, 7, 8, 13, 16, 19, 24, 27, 31, 32};
+    static const int64_t order[] = {1, 3, 4, 7, 8, 11, 12, 13, 16, 19, 24, 27, 31, 32};
     enum { ORDERS = sizeof order / sizeof *order, COUNT = 37 };
     char why[500] = "";
     for (int k = 0; k < 2 * ORDERS && !*why; k++) {
