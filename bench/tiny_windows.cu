@@ -7,8 +7,9 @@
  * Times getrf, gesv with one right-hand side and geinv of order 8, 12, 16, 20, 24, 28 and
  * 32 in all precisions, device memory, with every step's code unrolled (0), with 2, 4 and
  * 8 steps a loop, with several rows a lane on 4, 8 or 16 lanes a matrix, and so four
- * columns at a time, by launch bounds of its own. Prints registers, local memory, nanoseconds a matrix (median of 3) and times over
- * the floor, every matrix read once and written once at the measured speed of a copy.
+ * columns at a time, by launch bounds of its own. Prints registers, local memory,
+ * nanoseconds a matrix (median of 3) and times over the floor, every matrix read once and
+ * written once at the measured speed of a copy.
  */
 #include <algorithm>
 #include <cstdint>
