@@ -32,24 +32,6 @@ struct FragmentTile {
 template <class T>
 constexpr bool HAS_FRAGMENTS = sizeof(Real<T>) == sizeof(double);
 
-#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 900
-
-/* c += a b; a is 16 x 8, b 8 x 8. With g = lane / 4 and t = lane % 4 a lane has rows g
- * and g + 8 of a's column t, then of column t + 4; rows t and t + 4 of b's column g; and
- * columns 2 t and 2 t + 1 of c's row g, then of row g + 8. */
-__device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4],
-                                         const double (&b)[2])
-{
-#    ifdef BL_HOST_CUDA /* test/host_tensor.h */
-    host_cuda::multiply_16_8_8(c, {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}});
-#    else
-    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
-        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
-#    endif
-}
-
 /* Fragments of a factor and of minus C, which the products are added to. */
 template <class T, int N>
 struct Fragment {
@@ -77,6 +59,24 @@ struct Fragment<Complex<double>, N> {
         return {x[i], im[i]};
     }
 };
+
+#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 900
+
+/* c += a b; a is 16 x 8, b 8 x 8. With g = lane / 4 and t = lane % 4 a lane has rows g
+ * and g + 8 of a's column t, then of column t + 4; rows t and t + 4 of b's column g; and
+ * columns 2 t and 2 t + 1 of c's row g, then of row g + 8. */
+__device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4],
+                                         const double (&b)[2])
+{
+#    ifdef BL_HOST_CUDA /* test/host_tensor.h */
+    host_cuda::multiply_16_8_8(c, {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}});
+#    else
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#    endif
+}
 
 __device__ __forceinline__ double minus(const Fragment<double, 4> &c, int i)
 {

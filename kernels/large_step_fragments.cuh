@@ -95,6 +95,14 @@ __device__ __forceinline__ void invert_squares(FragmentStep<T, W> &step)
         step.at(square, i, column) = x[i];
 }
 
+/* The same, and what is solved for, which goes from warp to warp. For all cards: its size
+ * is asked for by the host. */
+template <class T, int W>
+struct SharedStep {
+    FragmentStep<T, W> step;
+    Fragment<T, 4> solved[2][32];
+};
+
 #if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 900
 
 /* A result as a left factor, or minus that. */
@@ -288,13 +296,6 @@ __device__ __forceinline__ void take_columns(const LargeStep<T> &s, int64_t j, i
     if (own < there)
         held.store();
 }
-
-/* What is solved for goes from warp to warp. */
-template <class T, int W>
-struct SharedStep {
-    FragmentStep<T, W> step;
-    Fragment<T, 4> solved[2][32];
-};
 
 /* The same for up to 16 columns, which the block's warps own together, where it is the
  * time that counts. */
