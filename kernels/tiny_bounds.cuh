@@ -53,6 +53,16 @@ constexpr int bound_for(enum bl_routine_id routine, int n, int warps, int blocks
     return blocks;
 }
 
+/* At most so many does a multiprocessor take. */
+#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ == 800 ||                                    \
+    (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200)
+constexpr int MOST_WARPS = 64;
+#elif __CUDA_ARCH__ >= 800
+constexpr int MOST_WARPS = 48;
+#else
+constexpr int MOST_WARPS = 32;
+#endif
+
 /* Cholesky, which else has no bound: the warps. */
 struct WarpsChoice {
     enum bl_routine_id routine;
@@ -77,7 +87,7 @@ constexpr int warps_for(enum bl_routine_id routine, int n, bool upper)
     for (const WarpsChoice &choice : warps_choices)
         if (choice.routine == routine && choice.precision == precision_of<T>() &&
             choice.uplo == (upper ? 'U' : 'L') && choice.n == n)
-            return choice.warps;
+            return choice.warps < MOST_WARPS ? choice.warps : MOST_WARPS;
     return 0;
 }
 

@@ -192,6 +192,9 @@ __device__ __forceinline__ void eliminate_rows(const Group<L> &group, Rows<T, N,
                                                const TinyBoard<T, N, L> &board)
 {
     r.info = 0;
+    /* A matrix among others may be empty: it has no row that would say where it lies. */
+    if (m <= 0 && group.row == 0)
+        board.order[0] = group.first / L * board.SIZE;
     BL_UNROLL
     for (int s = 0; s < r.R; s++) {
         const int row = max(r.position[s], 0), number = group.first / L;

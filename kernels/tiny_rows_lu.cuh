@@ -62,9 +62,9 @@ __device__ __forceinline__ bool factors_finite(const Group<L> &group, int m, int
     BL_UNROLL
     for (int s = 0; s < Rows<T, N, L>::R; s++) {
         const int i = s * L + group.row;
-        if (i < m)
+        if (i < m && n > 0)
             finite.add(board.element(i, n - 1), 0);
-        if (i >= m && i < n) /* wide */
+        if (i >= m && i < n && m > 0) /* wide */
             finite.add(board.element(m - 1, i - 1), 1);
     }
     return bool(finite);

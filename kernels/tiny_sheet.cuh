@@ -521,9 +521,9 @@ __device__ __forceinline__ bool sheet_finite(const Group<L> &group, int m, int n
     BL_UNROLL
     for (int s = 0; s < sheet.SLOTS; s++) {
         const int i = s * L + group.row;
-        if (i < m)
+        if (i < m && n > 0)
             finite.add(sheet.row(i)[n - 1], 0);
-        if (i >= m && i < n) /* wide */
+        if (i >= m && i < n && m > 0) /* wide */
             finite.add(sheet.row(m - 1)[i - 1], 1);
     }
     return bool(finite);

@@ -96,13 +96,16 @@ void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments),
             if (shapes) {
                 c.m = 1 + below(N);
                 c.n = routine != GETRF || below(2) ? c.m : 1 + below(N);
+                if (routine == GETRF && below(6) == 0) /* an empty one among others */
+                    (below(2) ? c.m : c.n) = 0;
             }
-            c.lda = shapes ? c.m + below(3) : cases[0].lda;
+            c.lda = shapes ? std::max(c.m, 1) + below(3) : cases[0].lda;
             c.ldb = N;
             c.a = matrix<T>(c.kind, c.m, c.n, c.lda);
             c.b = matrix<T>(below(4) ? RANDOM : c.kind, c.n, routine == GEINV ? N : nrhs,
                             c.ldb);
-            if (c.n > c.m && below(4) == 0) /* wide: Inf that reaches no edge of U */
+            if (c.m > 0 && c.n > c.m &&
+                below(4) == 0) /* wide: Inf that reaches no edge of U */
                 parts(&c.a[size_t(c.m - 1) * c.lda + below(c.m)])[0] = Real<T>(INFINITY);
             if (Traits<T>::complex && below(8) == 0) /* ties with parts that are tiny */
                 for (int j = 0; j < c.n * c.lda; j++)
