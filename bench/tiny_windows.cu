@@ -7,9 +7,10 @@
  * Times getrf, gesv with one right-hand side and geinv of order 8, 12, 16, 20, 24, 28 and
  * 32 in all precisions, device memory, with every step's code unrolled (0), with 2, 4 and
  * 8 steps a loop, with several rows a lane on 4, 8 or 16 lanes a matrix, and so four
- * columns at a time, by launch bounds of its own. Prints registers, local memory,
- * nanoseconds a matrix (median of 3) and times over the floor, every matrix read once and
- * written once at the measured speed of a copy.
+ * columns at a time, by launch bounds of its own; last, what the library has chosen, as
+ * it is compiled there. Prints registers, local memory, nanoseconds a matrix (median of
+ * 3) and times over the floor, every matrix read once and written once at the measured
+ * speed of a copy.
  */
 #include <algorithm>
 #include <cstdint>
@@ -115,17 +116,23 @@ static void time_window(char letter)
                    "window", S, INVERSE);
 }
 
-/* As many blocks as have been found to hold their rows in registers. */
-template <class T, int N>
-static void time_rows(char letter)
+template <class T, int N, int L, int BLOCKS>
+static void time_lanes(char letter)
 {
-    constexpr int L = N <= 24 ? 8 : 16, BLOCKS = sizeof(T) == 4 ? 16 : 8;
     time_kernel<T>(letter, "getrf", (const void *)tiny_rows_factor<T, N, L, BLOCKS>, N,
                    "lanes", L, BLOCKS, 32 / L);
     time_kernel<T>(letter, "gesv", (const void *)tiny_rows_gesv<T, N, L, BLOCKS>, N,
                    "lanes", L, BLOCKS, 32 / L);
     time_kernel<T>(letter, "geinv", (const void *)tiny_rows_geinv<T, N, L, BLOCKS>, N,
                    "lanes", L, BLOCKS, 32 / L);
+}
+
+/* As many blocks as have been found to hold their rows in registers. */
+template <class T, int N>
+static void time_rows(char letter)
+{
+    constexpr int L = N <= 24 ? 8 : 16, BLOCKS = sizeof(T) == 4 ? 16 : 8;
+    time_lanes<T, N, L, BLOCKS>(letter);
 }
 
 /* Orders of one row a lane up to 16: several, too. MORE blocks than keep the rows in
@@ -136,12 +143,7 @@ static void time_few_blocks(char letter)
     constexpr int WORDS = int(sizeof(T)) / 4 * N * (N / L);
     constexpr int REGISTERS = WORDS + 64 < 255 ? (WORDS + 64 + 7) / 8 * 8 : 255;
     constexpr int BLOCKS = 65536 / 32 / REGISTERS / 4 * 4 + MORE;
-    time_kernel<T>(letter, "getrf", (const void *)tiny_rows_factor<T, N, L, BLOCKS>, N,
-                   "lanes", L, BLOCKS, 32 / L);
-    time_kernel<T>(letter, "gesv", (const void *)tiny_rows_gesv<T, N, L, BLOCKS>, N,
-                   "lanes", L, BLOCKS, 32 / L);
-    time_kernel<T>(letter, "geinv", (const void *)tiny_rows_geinv<T, N, L, BLOCKS>, N,
-                   "lanes", L, BLOCKS, 32 / L);
+    time_lanes<T, N, L, BLOCKS>(letter);
 }
 
 template <class T, int N, int L>
@@ -198,6 +200,33 @@ static void time_order(char letter)
         time_rows<T, N>(letter);
 }
 
+/* What the library runs. */
+template <class T, int N>
+static void time_chosen(char letter)
+{
+    const struct {
+        const char *name;
+        TinyKernel of;
+    } chosen[] = {{"getrf", getrf_kernel<T, N>()},
+                  {"gesv", gesv_kernel<T, N>()},
+                  {"geinv", geinv_kernel<T, N>()}};
+    for (const auto &k : chosen)
+        time_kernel<T>(letter, k.name, k.of.kernel, N, "chosen",
+                       k.of.threads / k.of.problems, 0, k.of.problems, k.of.threads / 32);
+}
+
+template <class T>
+static void time_all_chosen(char letter)
+{
+    time_chosen<T, 8>(letter);
+    time_chosen<T, 12>(letter);
+    time_chosen<T, 16>(letter);
+    time_chosen<T, 20>(letter);
+    time_chosen<T, 24>(letter);
+    time_chosen<T, 28>(letter);
+    time_chosen<T, 32>(letter);
+}
+
 template <class T>
 static void time_precision(char letter)
 {
@@ -214,6 +243,7 @@ static void time_precision(char letter)
     time_order<T, 24>(letter);
     time_order<T, 28>(letter);
     time_order<T, 32>(letter);
+    time_all_chosen<T>(letter);
 }
 
 int main()

@@ -176,8 +176,9 @@ BATCHLAPACK_DECLARE(getrsnp_batch_strided, BATCHLAPACK_GETRSNP_STRIDED)
 
 /* ---- gesv: factor and solve ----------------------------------------------------------
  *
- * A X = B: getrf, then getrs, in one pass. A n x n, B n x nrhs, overwritten by the
- * factors and by X.
+ * A X = B: getrf, then getrs. A n x n, B n x nrhs, overwritten by the factors and by X.
+ * On the GPU one pass up to n = 32 with up to 8 right-hand sides, else one after the
+ * other.
  *
  * INFO = k: U(k,k) is exactly zero. A and ipiv hold what getrf leaves, all of it; B is as
  * it was given.

@@ -700,7 +700,7 @@ template <class T>
 void catch_up(Matrix<T> &x, int64_t first, Range part)
 {
     x.then(large_forth(maps_of(x, first), x.at(0, part.from), x.lda, part.to - part.from,
-                       nullptr, x.stream));
+                       nullptr, x.card, x.stream));
     for (int64_t i = 0, w; i < first; i += w) {
         w = least(LARGE_BLOCK<T>, first - i);
         solve_row(x, 0, i, w, part);
@@ -1026,10 +1026,10 @@ void solve(Matrix<T> &x)
     } else if (is_turned(x.job)) {
         solve_with_triangle(x, true, TURNED, false);
         solve_with_triangle(x, false, TURNED, true);
-        x.then(large_back(maps, x.b, x.ldb, x.sides, x.stream));
+        x.then(large_back(maps, x.b, x.ldb, x.sides, x.card, x.stream));
     } else if (x.job->routine == BL_GETRS || x.job->routine == BL_GESV) {
         if (has_forth(x.job, x.card))
-            x.then(large_forth(maps, x.b, x.ldb, x.sides, x.unless(), x.stream));
+            x.then(large_forth(maps, x.b, x.ldb, x.sides, x.unless(), x.card, x.stream));
         else
             interchange_sides(x);
         solve_with_triangle(x, false, PLAIN, true);

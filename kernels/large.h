@@ -149,12 +149,12 @@ cudaError_t large_take_rows(const LargeMaps &x, T *t, int64_t ldt, T *a, int64_t
 /* B := P^T B, of m rows. A column must fit on chip. */
 template <class T>
 cudaError_t large_back(const LargeMaps &x, T *b, int64_t ldb, int64_t nrhs,
-                       cudaStream_t stream);
+                       const Card &card, cudaStream_t stream);
 
 /* B := P B. A column must fit on chip. Nothing is done where *unless is not 0. */
 template <class T>
 cudaError_t large_forth(const LargeMaps &x, T *b, int64_t ldb, int64_t nrhs,
-                        const int64_t *unless, cudaStream_t stream);
+                        const int64_t *unless, const Card &card, cudaStream_t stream);
 
 /* Y := I, n x n without gaps; INFO of a zero on the diagonal of A. Then, after the solves
  * and where that is 0, A := Y P. */

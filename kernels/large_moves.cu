@@ -335,13 +335,14 @@ bool large_takes_left(int64_t m, const Card &card)
         return true;
     if (card.capability < 90 || m > MOST_SHARES * SHARE<T>)
         return false;
-    static const bool has_room = [] {
+    static const bool has_room = [&card] {
         cudaLaunchAttribute attribute;
         const cudaLaunchConfig_t config =
             cluster_config(MOST_SHARES, MOST_SHARES, attribute);
         int clusters = 0;
         const bool known =
-            allow_all_shared((const void *)move_left_of_cluster<T>) == cudaSuccess &&
+            allow_all_shared((const void *)move_left_of_cluster<T>, card) ==
+                cudaSuccess &&
             cudaOccupancyMaxActiveClusters(&clusters, move_left_of_cluster<T>, &config) ==
                 cudaSuccess;
         if (!known)
@@ -363,7 +364,7 @@ cudaError_t large_left(LargeMaps x, const LargeBlocks &blocks, int64_t until, T 
     make_maps(x, maps, stream);
     const size_t bytes = size_t(rows) * sizeof(T);
     if (bytes > card.shared_bytes) {
-        cudaError_t error = allow_all_shared((const void *)move_left_of_cluster<T>);
+        cudaError_t error = allow_all_shared((const void *)move_left_of_cluster<T>, card);
         if (error != cudaSuccess)
             return error;
         cudaLaunchAttribute attribute;
@@ -375,7 +376,7 @@ cudaError_t large_left(LargeMaps x, const LargeBlocks &blocks, int64_t until, T 
         return cudaLaunchKernelEx(&config, move_left_of_cluster<T>, (const LargeMaps)x,
                                   blocks, maps, a, lda);
     }
-    cudaError_t error = allow_all_shared((const void *)move_left<T>);
+    cudaError_t error = allow_all_shared((const void *)move_left<T>, card);
     if (error != cudaSuccess)
         return error;
     move_left<<<unsigned(until), MOVES_THREADS, bytes, stream>>>(x, blocks, maps, a, lda);
@@ -428,10 +429,10 @@ cudaError_t large_moves(const LargeMaps &x, T *a, int64_t lda, int64_t left,
 
 template <class T>
 cudaError_t large_back(const LargeMaps &x, T *b, int64_t ldb, int64_t nrhs,
-                       cudaStream_t stream)
+                       const Card &card, cudaStream_t stream)
 {
     const size_t bytes = size_t(x.m) * sizeof(T);
-    cudaError_t error = allow_all_shared((const void *)move_back<T>);
+    cudaError_t error = allow_all_shared((const void *)move_back<T>, card);
     if (error != cudaSuccess)
         return error;
     const int *map = make_maps(x, int(quotient(x.order, x.width)), stream);
@@ -441,10 +442,10 @@ cudaError_t large_back(const LargeMaps &x, T *b, int64_t ldb, int64_t nrhs,
 
 template <class T>
 cudaError_t large_forth(const LargeMaps &x, T *b, int64_t ldb, int64_t nrhs,
-                        const int64_t *unless, cudaStream_t stream)
+                        const int64_t *unless, const Card &card, cudaStream_t stream)
 {
     const size_t bytes = size_t(x.m) * sizeof(T);
-    cudaError_t error = allow_all_shared((const void *)move_forth<T>);
+    cudaError_t error = allow_all_shared((const void *)move_forth<T>, card);
     if (error != cudaSuccess)
         return error;
     const int *map = make_maps(x, int(quotient(x.order, x.width)), stream);
@@ -484,9 +485,9 @@ cudaError_t large_end_inverse(const LargeMaps &x, const T *y, T *a, int64_t lda,
     template cudaError_t large_moves(const LargeMaps &, T *, int64_t, int64_t, int64_t,  \
                                      int64_t, int64_t, cudaStream_t);                    \
     template cudaError_t large_back(const LargeMaps &, T *, int64_t, int64_t,            \
-                                    cudaStream_t);                                       \
+                                    const Card &, cudaStream_t);                         \
     template cudaError_t large_forth(const LargeMaps &, T *, int64_t, int64_t,           \
-                                     const int64_t *, cudaStream_t);                     \
+                                     const int64_t *, const Card &, cudaStream_t);       \
     template cudaError_t large_begin_inverse(const T *, int64_t, int64_t, T *,           \
                                              int64_t *, cudaStream_t);                   \
     template cudaError_t large_end_inverse(const LargeMaps &, const T *, T *, int64_t,   \

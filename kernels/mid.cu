@@ -6,6 +6,7 @@
 #include "family.h"
 #include "large_side.h"
 #include "mid.h"
+#include "shared_memory.h"
 
 namespace bl
 {
@@ -43,9 +44,11 @@ size_t aligned(size_t bytes)
 }
 
 /* Bytes of shared memory that a block may ask for. */
+constexpr size_t OWN_BYTES = 1024; /* of shared memory, that a kernel has of its own */
+
 size_t shared_limit(const Card &card)
 {
-    return card.shared_bytes - 1024; /* what a kernel has of its own */
+    return card.shared_bytes - OWN_BYTES;
 }
 
 /* The kernel that keeps m x n on the chip; NULL: none. `of` begins a list of them. */
@@ -77,12 +80,8 @@ class Launcher
     {
         if (error == cudaSuccess && blocks > INT32_MAX)
             error = cudaErrorInvalidConfiguration;
-        /* The same for every launch: another thread may be between this call and its own.
-         */
         if (error == cudaSuccess && bytes > 0)
-            error =
-                cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     int(shared_limit(card)));
+            error = allow_all_shared(kernel, card, OWN_BYTES);
         if (error == cudaSuccess)
             error = cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(threads),
                                      parameters, bytes, stream);

@@ -2,6 +2,7 @@
  * engine.cu. What mid_cholesky_fast.cu takes is passed on to it. */
 #include "family.h"
 #include "mid_cholesky.cuh"
+#include "shared_memory.h"
 
 namespace bl
 {
@@ -137,9 +138,7 @@ cudaError_t launch_shared(const struct bl_job *job, const Card &card, const Shar
     const Kernels &k = kernels[job->precision];
     const void *kernel = k.shared[job->uplo == 'U'];
     void *kept = job->work;
-    cudaError_t error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             int(card.shared_bytes) - OWN_BYTES);
+    cudaError_t error = allow_all_shared(kernel, card, OWN_BYTES);
     for (int panel = 0; panel < share.panels && error == cudaSuccess; panel++) {
         int blocks = int(share.blocks(panel));
         void *parameters[] = {&g, &panel, &blocks, &kept};
@@ -176,10 +175,7 @@ cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stre
         return launch_shared(job, card, share, g, stream);
     const Plan plan = plan_of(job, card);
     void *parameters[] = {&g};
-    /* As much as it may ever be: other threads set it too. */
-    cudaError_t error =
-        cudaFuncSetAttribute(plan.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             int(card.shared_bytes) - OWN_BYTES);
+    cudaError_t error = allow_all_shared(plan.kernel, card, OWN_BYTES);
     if (error == cudaSuccess)
         error = cudaLaunchKernel(plan.kernel, dim3(unsigned(job->batch)),
                                  dim3(unsigned(plan.threads)), parameters,

@@ -2,6 +2,7 @@
  * kernels, and the launches. Called by engine.cu. */
 #include "family.h"
 #include "mid_cholesky_solve.cuh"
+#include "shared_memory.h"
 
 namespace bl
 {
@@ -111,9 +112,8 @@ cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stre
                           job->nrhs,       job->batch,       int(job->n), job->int_size,
                           int(plan.group), int(plan.groups), factors};
     void *parameters[] = {&g};
-    if (error == cudaSuccess) /* as much as it may ever be: other threads set it too */
-        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     int(card.shared_bytes));
+    if (error == cudaSuccess)
+        error = allow_all_shared(kernel, card);
     if (error == cudaSuccess)
         error = cudaLaunchKernel(
             kernel, dim3(unsigned((job->batch * plan.groups + WARPS - 1) / WARPS)),

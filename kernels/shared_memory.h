@@ -1,32 +1,23 @@
 /* More shared memory than every kernel gets.
  *
- * Used by launches in transposed.cu and large_moves.cu.
+ * Used by launches of kernels that ask for more or less of it from call to call.
  */
 #ifndef BL_SHARED_MEMORY_H
 #define BL_SHARED_MEMORY_H
 
-#include <cuda_runtime.h>
+#include "family.h"
 
 namespace bl
 {
 
-/* Let `kernel` have all that a block of this device may ask for. Never less: another
- * thread may be between this call and its own launch, which then fails even if what it
- * asks for is below what needs no permission. */
-inline cudaError_t allow_all_shared(const void *kernel)
+/* Let `kernel` have all that a block may ask for, but for what it has of its own. Never
+ * less: another thread may be between this call and its own launch, which then fails even
+ * if what it asks for is below what needs no permission. */
+inline cudaError_t allow_all_shared(const void *kernel, const Card &card,
+                                    size_t own_bytes = 0)
 {
-    cudaFuncAttributes of_kernel;
-    int device = 0, most = 0;
-    cudaError_t error = cudaFuncGetAttributes(&of_kernel, kernel);
-    if (error == cudaSuccess)
-        error = cudaGetDevice(&device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin,
-                                       device);
-    if (error == cudaSuccess)
-        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     most - int(of_kernel.sharedSizeBytes));
-    return error;
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                int(card.shared_bytes - own_bytes));
 }
 
 } // namespace bl

@@ -79,20 +79,7 @@ size_t workspace(const struct bl_job *, const Card &)
 
 cudaError_t launch_job(const struct bl_job *job, const Card &, cudaStream_t stream)
 {
-    TinyArguments g = {};
-    g.a = job->a;
-    g.b = job->b;
-    g.x = job->routine == BL_GETRI ? job->a : job->x;
-    g.ipiv = job->ipiv;
-    g.info = job->info;
-    g.phase = job->phase;
-    g.logabs = job->logabs;
-    g.items = job->items;
-    g.batch = job->batch;
-    g.nrhs = job->nrhs;
-    g.m = int(job->m);
-    g.n = int(job->n);
-    g.int_size = job->int_size;
+    TinyArguments g = tiny_arguments(job);
     int64_t slices = (job->nrhs + TINY_COLUMNS - 1) / TINY_COLUMNS;
     if (job->routine == BL_GETRS)
         return launch(BL_GETRS, job, g, slices, stream);

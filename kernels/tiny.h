@@ -25,6 +25,25 @@ struct TinyArguments {
     bool after_factoring; /* solves: where INFO is not 0, leave B alone */
 };
 
+inline TinyArguments tiny_arguments(const struct bl_job *job)
+{
+    TinyArguments g = {};
+    g.a = job->a;
+    g.b = job->b;
+    g.x = job->routine == BL_GETRI ? job->a : job->x;
+    g.ipiv = job->ipiv;
+    g.info = job->info;
+    g.phase = job->phase;
+    g.logabs = job->logabs;
+    g.items = job->items;
+    g.batch = job->batch;
+    g.nrhs = job->nrhs;
+    g.m = int(job->m);
+    g.n = int(job->n);
+    g.int_size = job->int_size;
+    return g;
+}
+
 struct TinyKernel {
     const void *kernel;
     int threads;  /* a block */

@@ -1,5 +1,5 @@
-/* How many warps a multiprocessor is to hold of those tiny kernels that would else spill
- * registers, by `ptxas -v` for sm_90: the most with which the compiler spills nothing.
+/* How many warps a multiprocessor is to hold of those tiny kernels of a row a lane that
+ * would else spill registers, by `ptxas -v` for sm_90, and are not slower without spills.
  *
  * Used by tiny_kernels.cuh (LU) and tiny_cholesky_kernel.cuh. Without a line here a
  * kernel has the bound that its family gives it.
@@ -32,12 +32,11 @@ struct BoundChoice {
     int classes[4];
 };
 constexpr BoundChoice bound_choices[] = {
-    {BL_GESV, BL_D, NO_BOUND, {32}},        {BL_GETRS, BL_S, FOUR_FEWER, {32}},
-    {BL_GETRS, BL_D, FOUR_FEWER, {24}},     {BL_GETRI, BL_C, FOUR_FEWER, {20, 28, 32}},
-    {BL_GETRI, BL_Z, FOUR_FEWER, {32}},     {BL_GEINV, BL_S, NO_BOUND, {20, 24, 28, 32}},
-    {BL_GEINV, BL_C, FOUR_FEWER, {28, 32}}, {BL_GEINV, BL_Z, NO_BOUND, {24}},
-    {BL_GEINV, BL_Z, FOUR_FEWER, {32}},     {BL_GEDET, BL_C, FOUR_FEWER, {32}},
-    {BL_GEDET, BL_Z, FOUR_FEWER, {32}},
+    {BL_GESV, BL_D, NO_BOUND, {32}},    {BL_GETRS, BL_S, FOUR_FEWER, {32}},
+    {BL_GETRS, BL_D, FOUR_FEWER, {24}}, {BL_GETRI, BL_C, FOUR_FEWER, {20, 28, 32}},
+    {BL_GETRI, BL_Z, FOUR_FEWER, {32}}, {BL_GEINV, BL_C, FOUR_FEWER, {28, 32}},
+    {BL_GEINV, BL_Z, NO_BOUND, {24}},   {BL_GEINV, BL_Z, FOUR_FEWER, {32}},
+    {BL_GEDET, BL_C, FOUR_FEWER, {32}}, {BL_GEDET, BL_Z, FOUR_FEWER, {32}},
 };
 
 /* What a kernel of blocks of so many warps is compiled for that would be for `blocks` of

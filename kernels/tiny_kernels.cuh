@@ -1,5 +1,5 @@
-/* The size classes of the tiny kernels and how many warps run them: the one table that a
- * tuning run (bench/batched) changes.
+/* The size classes of the tiny LU kernels, and which of the three kinds runs a class,
+ * with how many warps: chosen by bench/tiny_windows.
  *
  * Included by tiny_s.cu, tiny_d.cu, tiny_c.cu and tiny_z.cu, which instantiate all
  * kernels of a precision each, so that they compile side by side.
@@ -42,9 +42,10 @@ template <class T, int N, int BESIDE>
 constexpr int blocks_for = tiny_blocks(N, int(sizeof(T)) / 4, BESIDE);
 
 /* Where several rows a lane are faster: the class, the lanes that share a matrix, the
- * blocks of one warp that a multiprocessor is to hold, and how: with all columns in
- * registers or four at a time (tiny_sheet.cuh), where memory is written
- * by groups or by whole columns. Chosen by bench/tiny_windows on an H200. */
+ * blocks of one warp that a multiprocessor is to hold (0: as many as the compiler thinks
+ * best), and how: with all columns in registers or four at a time (tiny_sheet.cuh), where
+ * memory is written by groups or by whole columns. Chosen by bench/tiny_windows on an
+ * H200. */
 enum RowsHow { ALL_COLUMNS, SHEET, SHEET_BY_COLUMNS };
 struct RowsChoice {
     enum bl_routine_id routine;
@@ -96,10 +97,10 @@ constexpr RowsChoice rows_choices[] = {
     {BL_GESV, BL_Z, 32, 16, 6, SHEET},
     {BL_GEINV, BL_S, 12, 4, 16},
     {BL_GEINV, BL_S, 16, 8, 24},
-    {BL_GEINV, BL_S, 20, 8, 16},
-    {BL_GEINV, BL_S, 24, 8, 16},
-    {BL_GEINV, BL_S, 28, 16, 16},
-    {BL_GEINV, BL_S, 32, 16, 16},
+    {BL_GEINV, BL_S, 20, 8, 0},
+    {BL_GEINV, BL_S, 24, 8, 0},
+    {BL_GEINV, BL_S, 28, 16, 0},
+    {BL_GEINV, BL_S, 32, 16, 0},
     {BL_GEINV, BL_D, 12, 4, 12},
     {BL_GEINV, BL_D, 16, 8, 16},
     {BL_GEINV, BL_D, 20, 8, 12},
@@ -139,10 +140,8 @@ constexpr RowsChoice rows_choice(enum bl_routine_id routine, int n)
     {                                                                                    \
         constexpr RowsChoice choice = rows_choice<T>(routine, N);                        \
         if constexpr (choice.lanes > 0)                                                  \
-            return {                                                                     \
-                (const void *)rows_kernel<T, N, choice.lanes,                            \
-                                          bound_for<T>(routine, N, 1, choice.blocks)>,   \
-                32, 32 / choice.lanes};                                                  \
+            return {(const void *)rows_kernel<T, N, choice.lanes, choice.blocks>, 32,    \
+                    32 / choice.lanes};                                                  \
         else                                                                             \
             return BL_TINY(routine, row_kernel, N, beside, __VA_ARGS__);                 \
     }

@@ -1,5 +1,5 @@
-/* LU factorization of matrices of 17 to 32 rows or columns in shared memory, four columns
- * at a time.
+/* LU factorization of matrices of up to 32 rows and columns in shared memory, four
+ * columns at a time.
  *
  * For tiny_kernels.cuh where it is faster than tiny_lu.cuh and tiny_rows.cuh. A group
  * of L lanes owns a matrix, which lies by rows in shared memory from the one read to the

@@ -3,7 +3,6 @@
  * after its POTRF, with few right-hand sides. Called by engine.cu and
  * mid_cholesky_solve.cu.
  */
-#include "family.h"
 #include "shared_memory.h"
 #include "solve_chain.cuh"
 #include "solve_tiles.cuh"
@@ -96,16 +95,7 @@ int chain_lanes(int64_t sides, const Card &card)
 cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stream)
 {
     const Kernels &k = kernels_for(job);
-    TinyArguments g = {};
-    g.a = job->a;
-    g.b = job->b;
-    g.ipiv = job->ipiv;
-    g.info = job->info;
-    g.items = job->items;
-    g.batch = job->batch;
-    g.nrhs = job->nrhs;
-    g.m = g.n = int(job->n);
-    g.int_size = job->int_size;
+    TinyArguments g = tiny_arguments(job);
     g.after_factoring = job->routine == BL_POSV;
     const int sides = job->nrhs > 1 ? SIDES : 1;
     const bool chain = by_chain(job);
@@ -117,7 +107,7 @@ cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stre
     if (blocks > INT32_MAX)
         return cudaErrorInvalidConfiguration;
     if (bytes > WITHOUT_ASKING) {
-        cudaError_t error = allow_all_shared(kernel);
+        cudaError_t error = allow_all_shared(kernel, card);
         if (error != cudaSuccess)
             return error;
     }

@@ -308,6 +308,25 @@ struct Case {
     }
 };
 
+/* Where the operands of a batch of cases are, and its items, for a launch by pointers. */
+template <class T>
+struct Operands {
+    std::vector<void *> a, b, ipiv, info;
+    std::vector<bl_item> items;
+
+    explicit Operands(std::vector<Case<T>> &cases)
+    {
+        for (size_t k = 0; k < cases.size(); k++) {
+            Case<T> &c = cases[k];
+            a.push_back(c.a.data());
+            b.push_back(c.b.data());
+            ipiv.push_back(c.ipiv.data());
+            info.push_back(&c.info);
+            items.push_back({int64_t(k), c.m, c.n, c.lda, c.ldb});
+        }
+    }
+};
+
 /* Infinities on the diagonal of A and elsewhere in the triangle: who takes a quotient
  * that is zero for a zero, which xTRSM leaves out, shows it. */
 template <class T>

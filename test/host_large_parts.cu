@@ -173,7 +173,7 @@ cudaError_t large_left(LargeMaps x, const LargeBlocks &blocks, int64_t until, T 
 }
 template <class T>
 cudaError_t large_forth(const LargeMaps &x, T *b, int64_t ldb, int64_t columns,
-                        const int64_t *, cudaStream_t)
+                        const int64_t *, const Card &, cudaStream_t)
 {
     forth(x, (double *)b, ldb, columns);
     return cudaSuccess;
@@ -218,7 +218,7 @@ size_t large_few_memory()
 NEVER(large_turn, int64_t, int64_t, const T *, int64_t, T *, int64_t)
 NEVER(large_take_rows, const LargeMaps &, T *, int64_t, T *, int64_t, int64_t)
 NEVER(large_blas_update_rows, const LargeUpdate<T> &, void *)
-NEVER(large_back, const LargeMaps &, T *, int64_t, int64_t)
+NEVER(large_back, const LargeMaps &, T *, int64_t, int64_t, const Card &)
 NEVER(large_copy, int, int64_t, const T *, T *, int64_t, const int64_t *)
 NEVER(large_inverses, const LargeInverses<T> &)
 NEVER(large_begin_inverse, const T *, int64_t, int64_t, T *, int64_t *)
@@ -254,11 +254,11 @@ NEVER(large_few, LargeFew<T>, bool)
     template size_t large_few_memory<T>();                                               \
     template cudaError_t large_few(LargeFew<T>, bool, cudaStream_t);                     \
     template cudaError_t large_forth(const LargeMaps &, T *, int64_t, int64_t,           \
-                                     const int64_t *, cudaStream_t);                     \
+                                     const int64_t *, const Card &, cudaStream_t);       \
     template cudaError_t large_moves(const LargeMaps &, T *, int64_t, int64_t, int64_t,  \
                                      int64_t, int64_t, cudaStream_t);                    \
     template cudaError_t large_back(const LargeMaps &, T *, int64_t, int64_t,            \
-                                    cudaStream_t);                                       \
+                                    const Card &, cudaStream_t);                         \
     template cudaError_t large_copy(int, int64_t, const T *, T *, int64_t,               \
                                     const int64_t *, cudaStream_t);                      \
     template cudaError_t large_inverses(const LargeInverses<T> &, cudaStream_t);         \

@@ -115,22 +115,13 @@ void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments),
             c.label +=
                 text(" of %d x %d, N = %d%s", c.m, c.n, N, shapes ? ", items" : "");
         }
-        std::vector<void *> a, b, ipiv, info;
-        std::vector<bl_item> items;
-        for (size_t k = 0; k < cases.size(); k++) {
-            Case<T> &c = cases[k];
-            a.push_back(c.a.data());
-            b.push_back(c.b.data());
-            ipiv.push_back(c.ipiv.data());
-            info.push_back(&c.info);
-            items.push_back({int64_t(k), c.m, c.n, c.lda, c.ldb});
-        }
+        Operands<T> o(cases);
         TinyArguments g = {};
-        g.a = {nullptr, a.data(), cases[0].lda, 0};
-        g.b = g.x = {nullptr, b.data(), N, 0};
-        g.ipiv = {nullptr, ipiv.data(), 0, 0};
-        g.info = {nullptr, info.data(), 0, 0};
-        g.items = shapes ? items.data() : nullptr;
+        g.a = {nullptr, o.a.data(), cases[0].lda, 0};
+        g.b = g.x = {nullptr, o.b.data(), N, 0};
+        g.ipiv = {nullptr, o.ipiv.data(), 0, 0};
+        g.info = {nullptr, o.info.data(), 0, 0};
+        g.items = shapes ? o.items.data() : nullptr;
         g.batch = int64_t(cases.size());
         g.nrhs = nrhs;
         g.m = shapes ? N : m;

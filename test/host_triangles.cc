@@ -89,22 +89,13 @@ template <class T>
 void run(void (*kernel)(TinyArguments), std::vector<Case<T>> &cases, bool shapes,
          int sides, int threads, size_t bytes)
 {
-    std::vector<void *> a, b, ipiv, info;
-    std::vector<bl_item> items;
-    for (size_t k = 0; k < cases.size(); k++) {
-        Case<T> &c = cases[k];
-        a.push_back(c.a.data());
-        b.push_back(c.b.data());
-        ipiv.push_back(c.ipiv.data());
-        info.push_back(&c.info);
-        items.push_back({int64_t(k), c.n, c.n, c.lda, c.ldb});
-    }
+    Operands<T> o(cases);
     TinyArguments g = {};
-    g.a = {nullptr, a.data(), cases[0].lda, 0};
-    g.b = {nullptr, b.data(), cases[0].ldb, 0};
-    g.ipiv = {nullptr, ipiv.data(), 0, 0};
-    g.info = {nullptr, info.data(), 0, 0};
-    g.items = shapes ? items.data() : nullptr;
+    g.a = {nullptr, o.a.data(), cases[0].lda, 0};
+    g.b = {nullptr, o.b.data(), cases[0].ldb, 0};
+    g.ipiv = {nullptr, o.ipiv.data(), 0, 0};
+    g.info = {nullptr, o.info.data(), 0, 0};
+    g.items = shapes ? o.items.data() : nullptr;
     g.batch = int64_t(cases.size());
     g.nrhs = cases[0].nrhs;
     g.m = g.n = cases[0].n;
