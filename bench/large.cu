@@ -112,6 +112,7 @@ static double residual_of(int precision, const void *original, const void *facto
     fill_all(precision, b, n, 0);
     must(cudaMemcpy(x, b, (size_t)n * PARTS * sizeof(R), cudaMemcpyDeviceToDevice) ==
                  cudaSuccess &&
+             cudaDeviceSynchronize() == cudaSuccess &&
              cusolverDnXgetrs(cusolver, parameters, CUBLAS_OP_N, n, 1, t, factors, n,
                               (const int64_t *)pivots, t, x, n,
                               (int *)info) == CUSOLVER_STATUS_SUCCESS &&

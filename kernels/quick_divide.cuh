@@ -80,13 +80,8 @@ BL_HD R quick_quotient(R x, R d, R inverse)
 template <class R>
 BL_HD R quick_signed_quotient(R x, R d, R inverse)
 {
-#ifdef __CUDA_ARCH__
     R q = mul(x, inverse);
     return x == 0 ? q : fma(fma(-d, q, x), inverse, q);
-#else
-    (void)inverse;
-    return x / d;
-#endif
 }
 
 template <class R>

@@ -120,10 +120,12 @@ struct TinyCholesky : TinyOdd<T, N, G, UPPER> {
         }
     }
 
-    /* x over the root of a pivot, or times its reciprocal. */
+    /* x over the root of a pivot, or times its reciprocal. What is infinite is not fine
+     * either: a matrix that is found not to be definite before its row is reached keeps
+     * the quotient, which shall not depend on what the warp does for other groups. */
     static BL_HD R over(R x, R root, R inverse, bool &fine)
     {
-        fine &= !((fabs(x) < Quick<R>::LEAST) & (x != 0)); /* no branches */
+        fine &= is_plain(x);
         return quick_signed_quotient(x, root, inverse);
     }
 

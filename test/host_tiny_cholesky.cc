@@ -141,6 +141,12 @@ void make_ill(Array<T> &a, bool upper, int n, int ld)
             }
 }
 
+template <class T>
+bool same_bytes(const Array<T> &x, const Array<T> &y)
+{
+    return x.size() == y.size() && memcmp(x.data(), y.data(), x.size() * sizeof(T)) == 0;
+}
+
 /* Every n in every code that takes it, every kind, `repeats` of each. */
 template <class T>
 void test(const char *name, Routine routine, int repeats)
@@ -191,7 +197,18 @@ void test(const char *name, Routine routine, int repeats)
                 }
                 for (Case<T> &c : cases)
                     pointers.push_back(&c);
+                std::vector<Case<T>> alone = cases;
                 run_code<T>(code, upper, routine, pointers, sides);
+                {
+                    const size_t k = below(int(cases.size()));
+                    std::vector<Case<T> *> place(1 + below(int(groups)), nullptr);
+                    place.back() = &alone[k];
+                    run_code<T>(code, upper, routine, place, sides);
+                    report.count(alone[k].info == cases[k].info &&
+                                     same_bytes(alone[k].a, cases[k].a) &&
+                                     same_bytes(alone[k].b, cases[k].b),
+                                 cases[k].label + ": other results alone in a warp");
+                }
                 for (size_t k = 0; k < cases.size(); k++) {
                     Case<T> &c = cases[k];
                     double own = 0, their = 0;

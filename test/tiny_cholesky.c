@@ -391,17 +391,36 @@ enum {
     LAST_BATCH = 161
 };
 
-/* Bytes for matrices of order n with up to 40 right-hand sides, and for work space. */
-static size_t memory_beyond(enum bl_precision p, int64_t n, int64_t count)
+static const int64_t sides_beyond[] = {1, 2, 3, 9, 40}, fast_sides[] = {1, 2, 4, 7, 17};
+enum { SIDES = 5, MOST_SIDES = 40 };
+
+/* Bytes for matrices of order n with their right-hand sides, and for the most work space
+ * that the engine asks for. */
+static size_t memory_beyond(enum bl_routine_id r, enum bl_precision p, int64_t n,
+                            int64_t count, bool fast)
 {
-    return (size_t)(n * (count * (n + 50) + 2 * n)) * element_bytes(p) +
-           ((size_t)8 << 20);
+    size_t most = 0;
+    for (int k = 0; k < 2 * SIDES; k++) {
+        const int64_t sides = (fast ? fast_sides : sides_beyond)[k / 2];
+        const struct bl_job job = {.routine = r,
+                                   .precision = p,
+                                   .arithmetic = fast ? BL_FAST : BL_EXACT,
+                                   .uplo = k % 2 ? 'U' : 'L',
+                                   .int_size = 8,
+                                   .m = n,
+                                   .n = n,
+                                   .nrhs = routine_has(r, 'B') ? sides : 0,
+                                   .batch = count};
+        const size_t work = engine->workspace(&job);
+        most = work > most ? work : most;
+    }
+    return (size_t)(n * count * (n + MOST_SIDES + 10)) * element_bytes(p) + most +
+           ((size_t)1 << 20);
 }
 
 /* One order: both triangles, with more and more right-hand sides. */
 static void sweep_order(int64_t item, void *data)
 {
-    static const int64_t sides[] = {1, 2, 3, 9, 40};
     enum { MOST_TURNS = 10 };
     struct sweep *w = data;
     const int64_t turns = beyond ? 6 : MOST_TURNS;
@@ -412,15 +431,16 @@ static void sweep_order(int64_t item, void *data)
                          : n > LAST_BATCH ? FEW
                                           : ENOUGH;
     struct batch memory = new_batch(w->routine, w->precision, 'L', 1);
-    bool there = open_memory(&memory, beyond ? memory_beyond(w->precision, n, each)
-                                             : (size_t)8 << 20);
+    bool there = open_memory(
+        &memory, beyond ? memory_beyond(w->routine, w->precision, n, each, false)
+                        : (size_t)8 << 20);
     if (!there)
         memcpy(w->why, memory.why, sizeof w->why);
     for (int64_t turn = 0; turn < turns && !*w->why; turn++) {
         struct batch s = new_batch(w->routine, w->precision, turn % 2 ? 'U' : 'L', each);
         s.int_size = turn / 2 % 2 ? 8 : 4;
         s.pointers = turn % 3 == 1;
-        s.nrhs = s.nrhs ? sides[turn / 2] : 0;
+        s.nrhs = s.nrhs ? sides_beyond[turn / 2] : 0;
         lend_memory(&memory, &s);
         for (int64_t i = 0; i < each; i++) /* another class for B than for A */
             pose(&s, i, n, (enum matrix_class)((i + turn) % CLASSES),
@@ -472,14 +492,13 @@ struct residuals {
 
 static void fast_order(int64_t item, void *data)
 {
-    static const int64_t sides[] = {1, 2, 4, 7, 17};
     static const enum matrix_class classes[] = {CLASS_RANDOM, CLASS_GRADED,
                                                 CLASS_INDEFINITE};
     struct residuals *r = data;
-    enum { SIDES = 5 };
     const int64_t n = larger[item], count = n > LAST_BATCH ? 3 : 7;
     struct batch memory = new_batch(r->routine, r->precision, 'L', 1);
-    const bool there = open_memory(&memory, memory_beyond(r->precision, n, count));
+    const bool there =
+        open_memory(&memory, memory_beyond(r->routine, r->precision, n, count, true));
     if (!there)
         memcpy(r->why, memory.why, sizeof r->why);
     for (int turn = 0; turn < 2 * SIDES && !*r->why; turn++) {
@@ -487,7 +506,7 @@ static void fast_order(int64_t item, void *data)
         lend_memory(&memory, &s);
         s.fast = true;
         s.pointers = turn % 3 == 1;
-        s.nrhs = sides[turn / 2];
+        s.nrhs = fast_sides[turn / 2];
         for (int64_t i = 0; i < count; i++)
             pose(&s, i, n, classes[(i + turn) % 3], CLASS_RANDOM, turn % 4,
                  seed_of(r->precision, n, turn, i + 100));
