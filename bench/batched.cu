@@ -15,7 +15,8 @@
  * once at the measured speed of a copy, or the arithmetic in separate products and sums
  * where that takes longer; of Cholesky the triangle in whole 32-byte sectors.
  *
- * how: exact (the default), fast, or once, for a profiler that begins where it is told to
+ * how: exact (the default), fast, auto (what the library takes if nothing is asked for,
+ * by src/tune.def), or once, for a profiler that begins where it is told to
  * (bench/tiny_profile): one launch a point and nothing else between cudaProfilerStart and
  * cudaProfilerStop, no peers, no times; prints routine, precision, n and matrices. A
  * routine 1000 is getrf of 1000 matrices of order 32, which is timed in any case.
@@ -44,7 +45,8 @@ static const int REPEATS = 7;
 static const struct bl_engine *engine;
 static void *queue;
 static enum bl_arithmetic arithmetic = BL_EXACT;
-static bool once; /* for a profiler */
+static bool automatic; /* arithmetic_of() says which */
+static bool once;      /* for a profiler */
 static char *original, *a, *x, *b, *integers, *pointers, *peer_pointers, *side_pointers;
 static cublasHandle_t cublas;
 static cusolverDnHandle_t cusolver;
@@ -109,12 +111,45 @@ static const Timed routines[] = {
     {"getrfnp", BL_GETRFNP, 0, 0, 1, 1, 0, 2. / 3, true},
 };
 
+/* Of a batch, as bl_arithmetic_of() in src/tune.c says it. */
+static enum bl_arithmetic arithmetic_of(const Timed &r, int precision, int n)
+{
+    static const struct {
+        enum bl_routine_id routine;
+        bool upper;
+        int exact_to[4];
+    } limits[] = {
+#define BATCH_LIMIT(NAME, s, d, c, z) {BL_##NAME, false, {s, d, c, z}},
+#define UPPER_LIMIT(NAME, s, d, c, z) {BL_##NAME, true, {s, d, c, z}},
+#include "../src/tune.def"
+#undef BATCH_LIMIT
+#undef UPPER_LIMIT
+    };
+    static const int chains[] = {
+#define T(name, flops, fast_lapack, reference, chain) chain,
+#define E(name, flops, chain) chain,
+#include "../src/tune.def"
+#undef T
+#undef E
+    };
+    if (!automatic)
+        return arithmetic;
+    for (const auto &limit : limits) {
+        const int to = limit.exact_to[precision];
+        if (limit.routine == r.routine && limit.upper == (r.uplo == 'U') && to && n > to)
+            return BL_FAST;
+    }
+    const bool chain =
+        r.routine == BL_GETRS ? r.trans != 'N' : r.nrhs > 0 && r.uplo == 'L';
+    return chain && n > chains[r.routine] ? BL_FAST : BL_EXACT;
+}
+
 static struct bl_job job_of(const Timed &r, int precision, int n, int64_t batch)
 {
     struct bl_job job = {};
     job.routine = r.routine;
     job.precision = (enum bl_precision)precision;
-    job.arithmetic = arithmetic;
+    job.arithmetic = arithmetic_of(r, precision, n);
     job.uplo = r.uplo;
     job.trans = r.trans;
     job.int_size = 4;
@@ -374,6 +409,7 @@ int main(int argc, char **argv)
     const char *how = argc > 6 ? argv[6] : "exact";
     if (!strcmp(how, "fast"))
         arithmetic = BL_FAST;
+    automatic = !strcmp(how, "auto");
     once = !strcmp(how, "once");
     void *handle = dlopen(path, RTLD_NOW);
     engine = handle ? (const struct bl_engine *)dlsym(handle, BL_ENGINE_SYMBOL) : nullptr;

@@ -39,7 +39,7 @@ extern const Family mid_cholesky_fast;  /* of those, fast ones; by way of mid_ch
 extern const Family mid_cholesky_solve; /* potrs, posv of n <= 1024 */
 extern const Family mid_potri;          /* potri of n <= 128, double */
 extern const Family large;              /* few matrices, min(m, n) > 256; long ones */
-extern const Family triangles; /* getrs 'T', 'C', potrs of few sides, n <= 1024 */
+extern const Family triangles;          /* getrs, potrs of few sides, n <= 1024 */
 extern const Family triangles_after_potrf; /* posv's second half */
 extern const Family general;               /* everything */
 

@@ -32,7 +32,7 @@ constexpr int MOST_COLUMNS = 128;
 
 /* Bytes of matrices in the work space that are enough; from there on a job goes by parts.
  */
-constexpr size_t ENOUGH = size_t(1) << 30;
+constexpr size_t ENOUGH = size_t(1) << 30, LEAN = size_t(64) << 20; /* or must be */
 
 /* What lu_solve may keep of B in shared memory: for three blocks a multiprocessor, or
  * two. */
@@ -313,7 +313,7 @@ void invert(const SolveKernels *k, MidSolve g, int64_t slots, Launcher &launcher
 }
 
 /* The work space of a job that needs matrices beside its own, a part of the batch at a
- * time. Offsets into it. */
+ * time; POTRI needs two each. Offsets into it. */
 struct Room {
     int64_t slots; /* of a part */
     int again_blocks;
@@ -328,9 +328,12 @@ int64_t own_ld(const struct bl_job *job)
 
 Room room_of(const struct bl_job *job, const Card &card)
 {
-    const size_t matrix = own_ld(job) * job->n * element[job->precision];
+    const size_t matrix = own_ld(job) * job->n * element[job->precision] *
+                          (job->routine == BL_POTRI ? 2 : 1);
     Room r = {};
     r.slots = ENOUGH / matrix > 16 ? int64_t(ENOUGH / matrix) : 16;
+    if (job->lean)
+        r.slots = LEAN / matrix > 1 ? int64_t(LEAN / matrix) : 1;
     if (r.slots > job->batch)
         r.slots = job->batch;
     r.again_blocks = int(r.slots < 2 * card.processors ? r.slots : 2 * card.processors);
@@ -422,6 +425,43 @@ void with_copies(const struct bl_job *job, Launcher &launcher)
     }
 }
 
+/* POTRI: the same with the factors of an LU factorisation that are made of Cholesky's. */
+void with_triangles(const struct bl_job *job, Launcher &launcher)
+{
+    constexpr int EDGE = 32; /* of a strip of the triangle */
+    const SolveKernels *k = solvers[job->precision];
+    const Room room = room_of(job, launcher.card);
+    char *const work = (char *)job->work;
+    const int64_t ld = own_ld(job);
+    MidDefinite d = {};
+    d.a = job->a;
+    d.info = job->info;
+    d.items = job->items;
+    d.own_items = job->items ? (struct bl_item *)(work + room.items) : nullptr;
+    d.strips = int((job->n + EDGE - 1) / EDGE);
+    d.uplo = job->uplo;
+    d.work = work + room.again;
+    MidSolve &g = d.solve = solve_of(job);
+    g.info = {};
+    g.items = d.own_items;
+    g.packed = g.own_pivots = true;
+    g.lu = {work, nullptr, ld, ld * job->n};
+    g.b = g.lu;
+    g.b.p = work + room.slots * ld * job->n * element[job->precision];
+    g.ipiv = {work + room.ipiv, nullptr, 0, job->n};
+    g.lu_info = {work + room.info, nullptr, 0, 1};
+    g.ipiv_size = g.lu_info_size = sizeof(int32_t);
+    g.strange = (int *)(work + room.strange);
+    for (d.first = 0; d.first < job->batch; d.first += room.slots) {
+        d.slots = job->batch - d.first < room.slots ? job->batch - d.first : room.slots;
+        void *parameters[] = {&d};
+        launcher.start(k->definite_as_lu, d.slots * d.strips, 256, 0, parameters);
+        invert(k, g, d.slots, launcher);
+        launcher.start(k->definite_triangle, d.slots * d.strips, 256, 0, parameters);
+        launcher.start(k->definite_again, room.again_blocks, 256, 0, parameters);
+    }
+}
+
 bool takes(const struct bl_job *job, const Card &card)
 {
     const SolveKernels *k = solvers[job->precision];
@@ -441,6 +481,7 @@ bool takes(const struct bl_job *job, const Card &card)
         return factors(job, card) && can_solve;
     case BL_GETRI:
     case BL_GETRI_OOP:
+    case BL_POTRI:
         return can_solve;
     case BL_GETRS:
         return job->trans == 'N' && job->nrhs > 0 && can_solve;
@@ -485,6 +526,9 @@ cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stre
     }
     case BL_GETRS:
         solve(job, launcher);
+        break;
+    case BL_POTRI:
+        with_triangles(job, launcher);
         break;
     default:
         with_copies(job, launcher);

@@ -113,6 +113,19 @@ struct MidAgain {
     void *work; /* n x 64 a block */
 };
 
+/* POTRI of Cholesky factors `a` by the inversion that `solve` describes, whose operands
+ * are by slots. */
+struct MidDefinite {
+    MidSolve solve;
+    struct bl_operand a, info;
+    const struct bl_item *items;
+    struct bl_item *own_items;
+    int64_t first, slots;
+    int strips; /* blocks a matrix */
+    char uplo;
+    void *work; /* n x 64 a block */
+};
+
 struct MidDeterminant {
     MidSolve solve;
     struct bl_operand phase, logabs;
@@ -129,6 +142,7 @@ constexpr int ROWS_A_WARP = 16;
 
 struct SolveKernels {
     const void *many, *inverse, *few[2], *copy, *again, *determinant;
+    const void *definite_as_lu, *definite_triangle, *definite_again; /* for POTRI */
     size_t (*many_bytes)(int kept, int rows); /* of shared memory; `inverse` too */
     size_t (*few_bytes[2])(int rows);         /* for up to 1 and 4 columns */
     const InvertKernel *invert; /* by rising number of columns, from sm_90; NULL: none */

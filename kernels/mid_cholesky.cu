@@ -1,7 +1,7 @@
 /* Which Cholesky jobs mid_cholesky.cuh takes, its kernels, and the launch. Called by
  * engine.cu. What mid_cholesky_fast.cu takes is passed on to it. */
 #include "family.h"
-#include "mid_cholesky.cuh"
+#include "mid_cholesky_kernels.cuh"
 #include "shared_memory.h"
 
 namespace bl
@@ -9,76 +9,15 @@ namespace bl
 namespace
 {
 
-/* Threads of a block on the chip at most, and blocks that share a multiprocessor. */
-template <class T>
-constexpr int ON_CHIP_THREADS = sizeof(T) == 4   ? 320
-                                : sizeof(T) == 8 ? 224
-                                                 : 160;
-template <class T>
-constexpr int ON_CHIP_BLOCKS = sizeof(T) == 16 ? 1 : 2;
+const MidCholeskyKernels exact[BL_PRECISIONS] = {
+    kernels_of<float, BY_PRODUCTS, BY_SUMS>(), kernels_of<double, BY_PRODUCTS, BY_SUMS>(),
+    kernels_of<Complex<float>, BY_PRODUCTS, BY_SUMS>(),
+    kernels_of<Complex<double>, BY_PRODUCTS, BY_SUMS>()};
 
-/* A block a matrix; a warp the rows of a panel. Shared memory: the blocks of 32 x 32. */
-template <class T, bool UPPER>
-__global__ void __launch_bounds__(ON_CHIP_THREADS<T>, ON_CHIP_BLOCKS<T>)
-    potrf_on_chip(const __grid_constant__ MidCholesky g)
+const MidCholeskyKernels &kernels_for(const struct bl_job *job)
 {
-    extern __shared__ __align__(16) char memory[];
-    __shared__ MidCholeskyShared<T> shared;
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
-    cholesky_on_chip<T, UPPER>(g, shared, (T *)memory, team, blockIdx.x);
+    return (job->arithmetic == BL_FAST ? mid_cholesky_fused : exact)[job->precision];
 }
-
-/* A block a matrix. Shared memory: slices of it. */
-template <class T, bool UPPER>
-__global__ void __launch_bounds__(CholeskySlices<T>::WARPS *LANES, 2)
-    potrf_by_slices(const __grid_constant__ MidCholesky g)
-{
-    extern __shared__ __align__(16) char memory[];
-    __shared__ MidCholeskyShared<T> shared;
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
-    cholesky_by_slices<T, UPPER>(g, shared, (T *)memory, team, blockIdx.x);
-}
-
-/* The same of a panel, several blocks a matrix. */
-template <class T, bool UPPER>
-__global__ void __launch_bounds__(CholeskySlices<T>::WARPS *LANES, 2)
-    potrf_shared(const __grid_constant__ MidCholesky g, int panel, int blocks, T *kept)
-{
-    extern __shared__ __align__(16) char memory[];
-    __shared__ MidCholeskyShared<T> shared;
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
-    const CholeskyShare share = {panel, int(blockIdx.x % blocks), kept};
-    cholesky_by_slices<T, UPPER, true>(g, shared, (T *)memory, team, blockIdx.x / blocks,
-                                       share);
-}
-
-struct Kernels {
-    const void *on_chip[2], *by_slices[2], *shared[2];           /* 'L', 'U' */
-    int block_bytes, slices_bytes, slices_threads, most_on_chip; /* panels */
-};
-
-template <class T>
-Kernels kernels_of()
-{
-    return {
-        {(const void *)potrf_on_chip<T, false>, (const void *)potrf_on_chip<T, true>},
-        {(const void *)potrf_by_slices<T, false>, (const void *)potrf_by_slices<T, true>},
-        {(const void *)potrf_shared<T, false>, (const void *)potrf_shared<T, true>},
-        BLOCK_ELEMENTS<T> * int(sizeof(T)),
-        CholeskySlices<T>::ELEMENTS * int(sizeof(T)),
-        CholeskySlices<T>::WARPS * LANES,
-        ON_CHIP_THREADS<T> / LANES};
-}
-
-const Kernels kernels[BL_PRECISIONS] = {kernels_of<float>(), kernels_of<double>(),
-                                        kernels_of<Complex<float>>(),
-                                        kernels_of<Complex<double>>()};
 
 /* Shared memory that the kernels have of their own. */
 constexpr int OWN_BYTES = 1024;
@@ -88,18 +27,19 @@ struct Plan {
     int threads, bytes;
 };
 
-/* One matrix on the chip alone leaves the multiprocessor waiting; for 'U', where slices
- * are slower, that is still the best. */
+/* One matrix on the chip alone leaves the multiprocessor waiting; for 'U' in netlib's
+ * order, where slices are slower, that is still the best. */
 Plan plan_of(const struct bl_job *job, const Card &card)
 {
-    const Kernels &k = kernels[job->precision];
+    const MidCholeskyKernels &k = kernels_for(job);
     const int upper = job->uplo == 'U', most = int(card.shared_bytes) - OWN_BYTES;
     const int panels = Panels(int(job->n)).count;
     const int bytes = blocks_on_chip(panels) * k.block_bytes;
     const Plan on_chip = {k.on_chip[upper], panels * LANES, bytes},
                by_slices = {k.by_slices[upper], k.slices_threads, k.slices_bytes};
-    const bool chip = panels <= k.most_on_chip && bytes <= most;
-    if (chip && (upper || 2 * bytes <= most || k.slices_bytes > most))
+    const bool chip = panels <= k.most_on_chip && bytes <= most,
+               by_sums = upper && job->arithmetic == BL_EXACT;
+    if (chip && (by_sums || 2 * bytes <= most || k.slices_bytes > most))
         return on_chip;
     return k.slices_bytes <= most ? by_slices : Plan{};
 }
@@ -122,7 +62,7 @@ struct Share {
 
 bool is_shared(const struct bl_job *job, const Card &card, Share &share)
 {
-    const Kernels &k = kernels[job->precision];
+    const MidCholeskyKernels &k = kernels_for(job);
     if (job->n < SHARED_FROM[job->precision] || 2 * job->batch > card.processors ||
         k.slices_bytes > int(card.shared_bytes) - OWN_BYTES)
         return false;
@@ -135,7 +75,7 @@ bool is_shared(const struct bl_job *job, const Card &card, Share &share)
 cudaError_t launch_shared(const struct bl_job *job, const Card &card, const Share &share,
                           MidCholesky g, cudaStream_t stream)
 {
-    const Kernels &k = kernels[job->precision];
+    const MidCholeskyKernels &k = kernels_for(job);
     const void *kernel = k.shared[job->uplo == 'U'];
     void *kept = job->work;
     cudaError_t error = allow_all_shared(kernel, card, OWN_BYTES);
@@ -160,9 +100,8 @@ size_t workspace(const struct bl_job *job, const Card &card)
     Share share;
     if (mid_cholesky_fast.takes(job, card))
         return mid_cholesky_fast.workspace(job, card);
-    return is_shared(job, card, share)
-               ? size_t(job->batch) * kernels[job->precision].block_bytes
-               : 0;
+    return is_shared(job, card, share) ? size_t(job->batch) * kernels_for(job).block_bytes
+                                       : 0;
 }
 
 cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stream)

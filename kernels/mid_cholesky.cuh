@@ -142,8 +142,9 @@ struct MidCholeskyShared {
 
 /* A block (i, p) on its way: its products with the columns on the left, panel by panel.
  * read(row, column) gives an element as it was before. */
-template <class T, bool UPPER>
+template <class T, CholeskyOrder ORDER>
 struct PanelTile {
+    static constexpr bool UPPER = ORDER == BY_SUMS;
     BlockTile<T> tile;
     int p;         /* the panel */
     bool diagonal; /* i == p */
@@ -179,9 +180,9 @@ struct PanelTile {
                         int depth)
     {
         if (UPPER && (diagonal || p % 2 == 0 || q + 1 < p))
-            tile.template products<true>(a, pitch_a, b, pitch_b, depth);
+            tile.template products<true, ORDER>(a, pitch_a, b, pitch_b, depth);
         else
-            tile.template products<false>(a, pitch_a, b, pitch_b, depth);
+            tile.template products<false, ORDER>(a, pitch_a, b, pitch_b, depth);
     }
 
     /* Into `block`, where a diagonal one may have waited. */
@@ -216,7 +217,7 @@ BL_BOTH int blocks_on_chip(int panels)
 /* One matrix. Warp b has the rows of panel b, and computes its next block as far as it
  * can while the block on the diagonal is factored, which all wait for. `memory`:
  * blocks_on_chip() blocks. */
-template <class T, bool UPPER>
+template <class T, bool UPPER, CholeskyOrder ORDER = UPPER ? BY_SUMS : BY_PRODUCTS>
 BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *memory,
                             const Team &team, int64_t number)
 {
@@ -254,7 +255,7 @@ BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *me
     await_fetched<1>();
     team.warp_sync();
 
-    PanelTile<T, UPPER> x;
+    PanelTile<T, ORDER> x;
     x.tile.lane = lane;
     auto multiply = [&](int q, T *block) {
         auto read = [&](int i, int j) { return block[j * PITCH + i]; };
@@ -272,7 +273,7 @@ BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *me
         }
         int good = width; /* rows and columns of the block on the diagonal */
         if (b == p) {
-            const int bad = DiagonalBlock<T, UPPER>{block, s.scale, width, team}.factor();
+            const int bad = DiagonalBlock<T, ORDER>{block, s.scale, width, team}.factor();
             if (bad && lane == 0)
                 s.bad = row + bad;
             if (bad)
@@ -297,7 +298,7 @@ BL_HD void cholesky_on_chip(const MidCholesky &g, MidCholeskyShared<T> &s, T *me
             break;
         }
         if (busy && b > p)
-            solve_block<T, UPPER>(block, diagonal, s.scale, width, p % 2 == 0, team);
+            solve_block<T, ORDER>(block, diagonal, s.scale, width, p % 2 == 0, team);
         team.block_sync();
         if (b == p && p < last) /* nobody waits for it any more */
             store_row(b, 0, p, 1);
@@ -336,7 +337,8 @@ struct CholeskyShare {
  * slices in turn or, when they are done with, the warps' blocks; and the block on the
  * diagonal. Where the matrix is SHARED, by WARPS or fewer: the first warp has the block
  * on the diagonal, as in every block of threads, and the others one block each. */
-template <class T, bool UPPER, bool SHARED = false>
+template <class T, bool UPPER, bool SHARED = false,
+          CholeskyOrder ORDER = UPPER ? BY_SUMS : BY_PRODUCTS>
 BL_HD void cholesky_by_slices(const MidCholesky &g, MidCholeskyShared<T> &s, T *memory,
                               const Team &team, int64_t number,
                               const CholeskyShare &share = {})
@@ -370,7 +372,7 @@ BL_HD void cholesky_by_slices(const MidCholesky &g, MidCholeskyShared<T> &s, T *
 
     if (team.thread == 0)
         s.bad = 0;
-    PanelTile<T, UPPER> x;
+    PanelTile<T, ORDER> x;
     x.tile.lane = lane;
     bool good = true;
     for (int p = first_panel; p < end_panel && good; p++) {
@@ -429,7 +431,7 @@ BL_HD void cholesky_by_slices(const MidCholesky &g, MidCholeskyShared<T> &s, T *
             int done = width; /* rows and columns of the block on the diagonal */
             if (b == p) {
                 const int bad =
-                    DiagonalBlock<T, UPPER>{block, s.scale, width, team}.factor();
+                    DiagonalBlock<T, ORDER>{block, s.scale, width, team}.factor();
                 if (bad && lane == 0)
                     s.bad = row + bad;
                 if (bad)
@@ -445,7 +447,7 @@ BL_HD void cholesky_by_slices(const MidCholesky &g, MidCholeskyShared<T> &s, T *
             }
             good = s.bad == 0;
             if (good && busy && b > p) {
-                solve_block<T, UPPER>(block, diagonal, s.scale, width, p % 2 == 0, team);
+                solve_block<T, ORDER>(block, diagonal, s.scale, width, p % 2 == 0, team);
                 team.warp_sync();
                 item.store_block(block, row, rows, top, width, false, lane);
             }

@@ -43,11 +43,34 @@ constexpr int BLOCK_PITCH = SIDE + UNIT<T>;
 template <class T>
 constexpr int BLOCK_ELEMENTS = SIDE *BLOCK_PITCH<T>;
 
+/* In which order a factorization adds up: netlib's of 'L', netlib's of 'U', or that of
+ * 'L' with fused operations, for both. */
+enum CholeskyOrder { BY_PRODUCTS, BY_SUMS, FUSED };
+
 /* v(j, k)' v(i, k) */
 template <class T>
 BL_HD T square_product(T j, T i)
 {
     return mul(conj(j), i);
+}
+
+/* x less v(j, k)' v(i, k) */
+template <CholeskyOrder ORDER, class R>
+BL_HD R less_product(R x, R j, R i)
+{
+    if constexpr (ORDER == FUSED)
+        return fma(-j, i, x);
+    else
+        return sub(x, square_product(j, i));
+}
+template <CholeskyOrder ORDER, class R>
+BL_HD Complex<R> less_product(Complex<R> x, Complex<R> j, Complex<R> i)
+{
+    if constexpr (ORDER == FUSED)
+        return {fma(-j.im, i.im, fma(-j.re, i.re, x.re)),
+                fma(j.im, i.re, fma(-j.re, i.im, x.im))};
+    else
+        return sub(x, square_product(j, i));
 }
 
 /* An element less a sum, as xGEMM or, on the diagonal, xHERK with alpha = -1 forms it. */
@@ -102,7 +125,7 @@ struct BlockTile {
 
     /* Products of `depth` columns, of rows `a` with those of the panel's
      * block on the diagonal `b`, added up or subtracted. */
-    template <bool SUM>
+    template <bool SUM, CholeskyOrder ORDER>
     BL_HD void products(const T *a, int pitch_a, const T *b, int pitch_b, int depth)
     {
         a += lane % 8 * RUN;
@@ -120,9 +143,9 @@ struct BlockTile {
             for (int s = 0; s < WIDE; s++)
                 BL_UNROLL
             for (int r = 0; r < TALL; r++) {
-                const T y =
-                    square_product(right[s / RUN][s % RUN], left[r / RUN][r % RUN]);
-                x[r][s] = SUM ? add(x[r][s], y) : sub(x[r][s], y);
+                const T &j = right[s / RUN][s % RUN], &i = left[r / RUN][r % RUN];
+                x[r][s] = SUM ? add(x[r][s], square_product(j, i))
+                              : less_product<ORDER>(x[r][s], j, i);
             }
             a += pitch_a;
             b += pitch_b;
@@ -201,9 +224,10 @@ BL_HD Complex<R> choose(bool first, Complex<R> x, Complex<R> y)
 }
 
 /* Lane i of a warp has row i of the block, which is of order n. */
-template <class T, bool UPPER>
+template <class T, CholeskyOrder ORDER>
 struct DiagonalBlock {
     using R = Real<T>;
+    static constexpr bool UPPER = ORDER == BY_SUMS;
     static constexpr int WIDTH =
         UPPER || Traits<T>::complex ? LEAF : LEAF_OF_L; /* of a leaf */
     T *d;                                               /* the block */
@@ -231,7 +255,7 @@ struct DiagonalBlock {
             const T y = at(i % SIDE, k);
             BL_UNROLL
             for (int c = 0; c < HALF; c++)
-                x[c] = sub(x[c], square_product(at((j + c) % SIDE, k), y));
+                x[c] = less_product<ORDER>(x[c], at((j + c) % SIDE, k), y);
         }
         BL_UNROLL
         for (int c = 0; c < HALF; c++)
@@ -267,11 +291,12 @@ struct DiagonalBlock {
                 const T y = at(i, k);
                 BL_UNROLL
                 for (int c = 0; c < WIDTH; c++) { /* beyond j1 it is of no use */
-                    const T p = square_product(d[k * BLOCK_PITCH<T> + j + c], y);
+                    const T z = d[k * BLOCK_PITCH<T> + j + c];
                     if constexpr (UPPER)
-                        x[c] = choose(inside, add(x[c], p), sub(x[c], p));
+                        x[c] = choose(inside, add(x[c], square_product(z, y)),
+                                      sub(x[c], square_product(z, y)));
                     else
-                        x[c] = sub(x[c], p);
+                        x[c] = less_product<ORDER>(x[c], z, y);
                 }
             }
             BL_UNROLL
@@ -401,10 +426,11 @@ struct DiagonalBlock {
 
 /* Lane i has row i of a block that takes up the n columns of the block on the diagonal
  * `d`. `enters`: its elements have had their last sum just now. */
-template <class T, bool UPPER>
+template <class T, CholeskyOrder ORDER>
 BL_HD void solve_block(T *block, const T *d, const Real<T> *scale, int n, bool enters,
                        const Team &team)
 {
+    constexpr bool UPPER = ORDER == BY_SUMS;
     T *own = block + team.lane();
     BL_ROLLED
     for (int j = 0; j < n; j += LEAF) {
@@ -424,7 +450,7 @@ BL_HD void solve_block(T *block, const T *d, const Real<T> *scale, int n, bool e
                 load_units(d + k * BLOCK_PITCH<T> + j + c * UNIT<T>, l[c]);
             BL_UNROLL
             for (int c = 0; c < LEAF; c++)
-                x[c] = sub(x[c], square_product(l[c / UNIT<T>][c % UNIT<T>], y));
+                x[c] = less_product<ORDER>(x[c], l[c / UNIT<T>][c % UNIT<T>], y);
         }
         BL_UNROLL
         for (int k = 0; k < LEAF; k++) { /* beyond n it is of no use */
@@ -435,7 +461,7 @@ BL_HD void solve_block(T *block, const T *d, const Real<T> *scale, int n, bool e
                 x[k] = mul(from_real<T>(scale[j + k]), x[k]);
             BL_UNROLL
             for (int c = k + 1; c < LEAF; c++)
-                x[c] = sub(x[c], square_product(column[c], x[k]));
+                x[c] = less_product<ORDER>(x[c], column[c], x[k]);
             own[(j + k) * BLOCK_PITCH<T>] = x[k];
         }
     }

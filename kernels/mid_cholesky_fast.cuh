@@ -41,7 +41,7 @@ BL_CALL int factor_and_invert(T *block, T *scale, int n, T *inverse, int lane)
     Team team;
     team.thread = lane;
     team.threads = LANES;
-    const int bad = DiagonalBlock<T, false>{block, scale, n, team}.factor();
+    const int bad = DiagonalBlock<T, BY_PRODUCTS>{block, scale, n, team}.factor();
     if (bad)
         return bad;
     team.warp_sync();

@@ -11,6 +11,7 @@
 #define BL_MID_SOLVE_CUH
 
 #include "mid_blocked.cuh"
+#include "mid_definite.cuh"
 #include "mid_inverse.cuh"
 
 namespace bl
@@ -458,6 +459,9 @@ constexpr SolveKernels solve_kernels(const InvertKernel *invert = nullptr)
             (const void *)lu_copy<T>,
             (const void *)lu_invert_again<T>,
             (const void *)lu_determinant<T>,
+            (const void *)definite_as_lu<T>,
+            (const void *)definite_triangle<T>,
+            (const void *)definite_again<T>,
             solve_bytes<T>,
             {solve_few_bytes<T, 1>, solve_few_bytes<T, 4>},
             invert};

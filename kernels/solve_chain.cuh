@@ -50,6 +50,8 @@ for_columns(const SolveProblem<T> &p, int begin, int end, int step, const From &
             const To &to, const First &first, const Each &each, const Last &last)
 {
     constexpr int CHUNK = ChainChunk<T>::CHUNK;
+    if (begin == end || p.n == 0)
+        return;
     int j = begin, row = from(j);
     ChainChunk<T> now, next;
     now.template fetch<OP>(p, j, row, to(j));
@@ -90,9 +92,9 @@ __device__ __forceinline__ void chain_transposed(const SolveProblem<T> &p, T (*x
         [&](int j) { x[j][lane] = UNIT ? y : div(y, p.template at<OP>(j, j)); });
 }
 
-/* The same for op(A) = A, whose elements are divided by: what is known is subtracted from
- * all that depends on it, but a zero is not. */
-template <bool DOWN, class T>
+/* The same for op(A) = A: what is known is subtracted from all that depends on it, but a
+ * zero is not. */
+template <bool DOWN, bool UNIT, class T>
 __device__ __forceinline__ void chain_plain(const SolveProblem<T> &p, T (*x)[32])
 {
     const int lane = threadIdx.x, n = p.n;
@@ -104,7 +106,7 @@ __device__ __forceinline__ void chain_plain(const SolveProblem<T> &p, T (*x)[32]
         [&](int j) {
             y = x[j][lane];
             some = !is_zero(y);
-            if (some)
+            if (!UNIT && some)
                 x[j][lane] = y = div(y, p.template at<PLAIN>(j, j));
         },
         [&](int i, T a) {
@@ -132,21 +134,26 @@ __global__ void __launch_bounds__(32)
     T *const b = p.b + column * p.ldb;
     for (int i = 0; i < n; i++)
         x[i][lane] = b[i];
-    constexpr SolveOp FIRST = first_op(KIND), SECOND = second_op(KIND);
-    if constexpr (KIND == SOLVE_L)
-        chain_plain<true>(p, x);
-    else
-        chain_transposed<FIRST, true, false>(p, x);
-    if constexpr (KIND == SOLVE_U)
-        chain_plain<false>(p, x);
-    else
-        chain_transposed<SECOND, false, KIND != SOLVE_L>(p, x);
-    for (int i = n - 1; i >= 0 && KIND <= SOLVE_C; i--) {
+    auto interchange = [&](int i) {
         const int with = int(p.pivots.get(i));
         const T y = x[i][lane];
         x[i][lane] = x[with][lane];
         x[with][lane] = y;
-    }
+    };
+    for (int i = 0; i < n && KIND == SOLVE_N; i++)
+        interchange(i);
+    constexpr SolveOp FIRST = first_op(KIND), SECOND = second_op(KIND);
+    constexpr bool UNIT = KIND == SOLVE_T || KIND == SOLVE_C; /* the second triangle */
+    if constexpr (FIRST == PLAIN)
+        chain_plain<true, KIND == SOLVE_N>(p, x);
+    else
+        chain_transposed<FIRST, true, false>(p, x);
+    if constexpr (SECOND == PLAIN)
+        chain_plain<false, false>(p, x);
+    else
+        chain_transposed<SECOND, false, UNIT>(p, x);
+    for (int i = n - 1; i >= 0 && UNIT; i--)
+        interchange(i);
     for (int i = 0; i < n; i++)
         b[i] = x[i][lane];
     if (column == 0)

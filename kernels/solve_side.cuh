@@ -9,20 +9,24 @@
 namespace bl
 {
 
-/* What is solved with: GETRS of A' or A^H; POTRS of 'L' or 'U', whose second triangle is
- * the first one's conjugate transpose. */
-enum SolveKind { SOLVE_T, SOLVE_C, SOLVE_L, SOLVE_U };
+/* What is solved with: GETRS of A, A' or A^H; POTRS of 'L' or 'U', whose second triangle
+ * is the first one's conjugate transpose. */
+enum SolveKind { SOLVE_N, SOLVE_T, SOLVE_C, SOLVE_L, SOLVE_U };
 
 /* op(A) of the matrix in memory, by rows and columns of op(A). */
 enum SolveOp { PLAIN, TRANSPOSED, CONJUGATED };
 
 __host__ __device__ constexpr SolveOp first_op(SolveKind kind)
 {
-    return kind == SOLVE_T ? TRANSPOSED : kind == SOLVE_L ? PLAIN : CONJUGATED;
+    return kind == SOLVE_T                      ? TRANSPOSED
+           : kind == SOLVE_N || kind == SOLVE_L ? PLAIN
+                                                : CONJUGATED;
 }
 __host__ __device__ constexpr SolveOp second_op(SolveKind kind)
 {
-    return kind == SOLVE_T ? TRANSPOSED : kind == SOLVE_U ? PLAIN : CONJUGATED;
+    return kind == SOLVE_T                      ? TRANSPOSED
+           : kind == SOLVE_N || kind == SOLVE_U ? PLAIN
+                                                : CONJUGATED;
 }
 
 template <class T>

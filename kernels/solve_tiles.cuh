@@ -189,16 +189,22 @@ __global__ void __launch_bounds__(MOST_TILE_THREADS)
             x[s * n + i] = s < sides ? b[i + s * p.ldb] : from_real<T>(0);
     }
     __syncthreads();
-    solve_tiles<SIDES, first_op(KIND), true, false>(p, x);
-    solve_tiles<SIDES, second_op(KIND), false, MOVES>(p, x);
-    if (MOVES && threadIdx.x < SIDES) {
+    auto interchange = [&](int i) {
         T *const y = x + threadIdx.x * n;
-        for (int i = n - 1; i >= 0; i--) {
-            const T z = y[i];
-            y[i] = y[with[i]];
-            y[with[i]] = z;
-        }
+        const T z = y[i];
+        y[i] = y[with[i]];
+        y[with[i]] = z;
+    };
+    if (KIND == SOLVE_N) {
+        for (int i = 0; i < n && threadIdx.x < SIDES; i++)
+            interchange(i);
+        __syncthreads();
     }
+    constexpr bool UNIT = KIND == SOLVE_T || KIND == SOLVE_C; /* the second triangle */
+    solve_tiles<SIDES, first_op(KIND), true, KIND == SOLVE_N>(p, x);
+    solve_tiles<SIDES, second_op(KIND), false, UNIT>(p, x);
+    for (int i = n - 1; i >= 0 && UNIT && threadIdx.x < SIDES; i--)
+        interchange(i);
     __syncthreads();
     for (int i = threadIdx.x; i < n; i += blockDim.x)
         BL_UNROLL

@@ -1,7 +1,8 @@
 /* Which jobs the tiny kernels take, and their launch.
  *
- * Called by engine.cu. A class of sizes is four columns wide and has its own kernel; the
- * grid is one-dimensional, so a batch may have any number of problems.
+ * Called by engine.cu. A class of sizes is four columns wide, or that of 8, 16 or 32, and
+ * has its own kernel; the grid is one-dimensional, so a batch may have any number of
+ * problems.
  */
 #include "family.h"
 #include "tiny.h"

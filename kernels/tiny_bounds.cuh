@@ -1,5 +1,6 @@
-/* How many warps a multiprocessor is to hold of those tiny kernels of a row a lane that
- * would else spill registers, by `ptxas -v` for sm_90, and are not slower without spills.
+/* How many warps a multiprocessor is to hold of those tiny kernels of a row a lane, and
+ * of Cholesky's, that are faster so: most would else spill registers, by `ptxas -v` for
+ * sm_90.
  *
  * Used by tiny_kernels.cuh (LU) and tiny_cholesky_kernel.cuh. Without a line here a
  * kernel has the bound that its family gives it.

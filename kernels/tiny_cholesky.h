@@ -36,7 +36,7 @@ TinyCholeskyKernel tiny_potrf(int precision, int n, bool upper);
 TinyCholeskyKernel tiny_posv(int precision, int n, bool upper);
 TinyCholeskyKernel tiny_potri(int precision, int n);
 
-/* The order the code for order n is written for: what may share a launch. */
+/* The order the code for order n is written for. */
 int tiny_cholesky_class(int64_t n);
 
 } // namespace bl

@@ -75,7 +75,7 @@ constexpr RowsChoice rows_choices[] = {
     {BL_GESV, BL_S, 12, 4, 20},
     {BL_GESV, BL_S, 16, 8, 24},
     {BL_GESV, BL_S, 20, 8, 20, SHEET},
-    {BL_GESV, BL_S, 24, 8, 18, SHEET},
+    {BL_GESV, BL_S, 24, 8, 16},
     {BL_GESV, BL_S, 32, 16, 18, SHEET},
     {BL_GESV, BL_D, 12, 4, 12},
     {BL_GESV, BL_D, 16, 8, 16},

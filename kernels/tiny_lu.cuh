@@ -223,7 +223,7 @@ __host__ __device__ constexpr int tiny_window(int n)
 {
     if (!Traits<T>::complex || n <= 16)
         return 0;
-    return n == 32 || (sizeof(T) == 8 && n > 20) ? 8 : 4;
+    return n >= (sizeof(T) == 8 ? 24 : 28) ? 8 : 4;
 }
 
 /* A lane's row in shared memory: an odd number of 16-byte units, so that neither rows nor

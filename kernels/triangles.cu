@@ -1,7 +1,7 @@
 /* Which batched solves with two triangles have kernels of their own beside those of the
- * tiny orders and of GETRS('N'), and their launch: GETRS('T') and ('C'); POTRS, and POSV
- * after its POTRF, with few right-hand sides. Called by engine.cu and
- * mid_cholesky_solve.cu.
+ * tiny orders, and their launch: GETRS('T') and ('C'); with few right-hand sides
+ * GETRS('N'), where that is faster than by mid.cu, POTRS, and POSV after its POTRF.
+ * Called by engine.cu and mid_cholesky_solve.cu.
  */
 #include "shared_memory.h"
 #include "solve_chain.cuh"
@@ -14,7 +14,11 @@ namespace
 
 constexpr int CHAIN_ORDER = 64; /* up to it netlib's order costs nothing */
 constexpr int SIDES = 4;        /* that a block takes where there are several */
-constexpr int64_t FEW = 16;     /* right-hand sides of POTRS */
+constexpr int64_t FEW = 16;     /* right-hand sides of POTRS and GETRS('N') */
+/* Up to which GETRS('N') takes a lane a side, with one and with several: s, d, c, z. On
+ * an H200. */
+constexpr int PLAIN_CHAIN_ORDER[BL_PRECISIONS][2] = {
+    {48, 128}, {64, 64}, {64, 64}, {64, 64}};
 constexpr size_t WITHOUT_ASKING = 48 << 10; /* bytes of shared memory */
 
 /* The kernels of a precision and kind. */
@@ -31,6 +35,7 @@ const Kernels kernels_of = {chain_kernel<KIND, T>,
 
 template <class T>
 const Kernels *const kinds[] = {
+    &kernels_of<SOLVE_N, T>,
     &kernels_of<SOLVE_T, T>,
     &kernels_of<Traits<T>::complex ? SOLVE_C : SOLVE_T, T>,
     &kernels_of<SOLVE_L, T>,
@@ -41,9 +46,11 @@ const Kernels &kernels_for(const struct bl_job *job)
 {
     static const Kernels *const *const all[] = {
         kinds<float>, kinds<double>, kinds<Complex<float>>, kinds<Complex<double>>};
-    const SolveKind kind = job->routine == BL_GETRS
-                               ? (job->trans == 'C' ? SOLVE_C : SOLVE_T)
-                               : (job->uplo == 'U' ? SOLVE_U : SOLVE_L);
+    const bool getrs = job->routine == BL_GETRS;
+    const SolveKind kind = !getrs              ? (job->uplo == 'U' ? SOLVE_U : SOLVE_L)
+                           : job->trans == 'N' ? SOLVE_N
+                           : job->trans == 'C' ? SOLVE_C
+                                               : SOLVE_T;
     return *all[job->precision][kind];
 }
 
@@ -60,13 +67,25 @@ size_t shared_bytes(const struct bl_job *job)
                          : k.tile_bytes(int(job->n), job->nrhs > 1 ? SIDES : 1);
 }
 
+bool has_kernels(const struct bl_job *job)
+{
+    switch (job->routine) {
+    case BL_GETRS:
+        return job->trans != 'N' ||
+               (job->nrhs <= FEW &&
+                (job->n <= PLAIN_CHAIN_ORDER[job->precision][job->nrhs > 1] ||
+                 !by_chain(job)));
+    case BL_POTRS:
+    case BL_POSV:
+        return job->nrhs <= FEW;
+    default:
+        return false;
+    }
+}
+
 bool takes(const struct bl_job *job, const Card &card)
 {
-    const bool has_kernels =
-        job->routine == BL_GETRS
-            ? job->trans != 'N'
-            : (job->routine == BL_POTRS || job->routine == BL_POSV) && job->nrhs <= FEW;
-    return has_kernels && job->n >= 1 && job->nrhs >= 1 && job->batch >= 1 &&
+    return has_kernels(job) && job->n >= 1 && job->nrhs >= 1 && job->batch >= 1 &&
            job->n <= (by_chain(job) ? CHAIN_ROWS : MOST_TILED_ROWS) &&
            shared_bytes(job) <= card.shared_bytes;
 }

@@ -297,6 +297,17 @@ static int kind_of(const struct bl_engine *e, const struct bl_call *c,
     return 2 * bucket + (c->uplo == 'U');
 }
 
+/* What is asked for, or suits so many matrices of the job's size and triangle. */
+static enum bl_arithmetic arithmetic_of(const struct batch *b, const struct bl_job *job)
+{
+    struct bl_call c = b->group[0];
+    c.m = job->m;
+    c.n = job->n;
+    c.batch = job->batch;
+    c.uplo = job->uplo;
+    return bl_arithmetic_of(&c);
+}
+
 /* Matrices of one kind stand together, the larger before the smaller: what takes longest
  * begins first. So do the kinds. */
 static bool sort_into_jobs(struct jobs *j, const struct batch *b,
@@ -334,6 +345,7 @@ static bool sort_into_jobs(struct jobs *j, const struct batch *b,
         job->n = n[kind];
         job->batch = at - first;
         job->items = j->items + first;
+        job->arithmetic = arithmetic_of(b, job);
     }
     int64_t index = 0;
     for (int64_t g = 0; g < b->groups; g++) {
@@ -353,6 +365,7 @@ static bool make_jobs(struct jobs *j, const struct batch *b, const struct bl_eng
     struct bl_job whole;
     bl_job_of_call(&whole, &b->group[0]);
     whole.batch = b->sum.batch;
+    whole.arithmetic = arithmetic_of(b, &whole);
     if (!alike(b))
         return sort_into_jobs(j, b, e, &whole);
     j->job[j->count++] = whole;

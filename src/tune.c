@@ -50,6 +50,11 @@ static const int exact_to[BL_ROUTINES][BL_PRECISIONS] = {
 #include "tune.def"
 #undef LIMIT
 };
+static const int upper_exact_to[BL_ROUTINES][BL_PRECISIONS] = {
+#define UPPER_LIMIT(NAME, s, d, c, z) [BL_##NAME] = {s, d, c, z},
+#include "tune.def"
+#undef UPPER_LIMIT
+};
 static const int batch_exact_to[BL_ROUTINES][BL_PRECISIONS] = {
 #define BATCH_LIMIT(NAME, s, d, c, z) [BL_##NAME] = {s, d, c, z},
 #include "tune.def"
@@ -296,9 +301,11 @@ enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c)
         return BL_FAST;
     }
     enum bl_routine_id r = bl_operation(c->id);
-    int from = fast_from[r], limit = exact_to[r][bl_precision(c->id)];
-    if (c->batch > FEW && batch_exact_to[r][bl_precision(c->id)])
-        limit = batch_exact_to[r][bl_precision(c->id)];
+    enum bl_precision p = bl_precision(c->id);
+    int from = fast_from[r], limit = exact_to[r][p];
+    int of_batch = c->uplo == 'U' ? upper_exact_to[r][p] : batch_exact_to[r][p];
+    if (c->batch > FEW && of_batch)
+        limit = of_batch;
     if (limit && bl_min(c->m, c->n) > limit)
         return BL_FAST;
     return is_chain(c) && from && c->n > from ? BL_FAST : BL_EXACT;

@@ -77,6 +77,8 @@ else
     sanitize memcheck tiny "$(program tiny)" 0 small
     sanitize racecheck tiny_cholesky "$(program tiny_cholesky)" 0 small
     sanitize memcheck tiny_cholesky "$(program tiny_cholesky)" 0 small
+    sanitize synccheck tiny "$(program tiny)" 0 small
+    sanitize synccheck tiny_cholesky "$(program tiny_cholesky)" 0 small
     sanitize racecheck mid "$(program mid)" 32 100
     sanitize racecheck mid_solve "$(program mid_solve)" 11 80 dc
     sanitize memcheck mid "$(program mid)" 64 300

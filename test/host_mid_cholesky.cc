@@ -23,8 +23,11 @@ struct alignas(16) Unit {
     char bytes[16];
 };
 
+template <bool UPPER>
+constexpr CholeskyOrder netlibs = UPPER ? BY_SUMS : BY_PRODUCTS;
+
 /* As mid_cholesky.cu launches them. */
-template <class T, bool UPPER>
+template <class T, bool UPPER, CholeskyOrder ORDER = netlibs<UPPER>>
 void run(Case<T> &c, bool on_chip)
 {
     static MidCholeskyShared<T> shared;
@@ -46,15 +49,16 @@ void run(Case<T> &c, bool on_chip)
         team.thread = thread;
         team.threads = threads;
         if (on_chip)
-            cholesky_on_chip<T, UPPER>(g, shared, (T *)memory.data(), team, 0);
+            cholesky_on_chip<T, UPPER, ORDER>(g, shared, (T *)memory.data(), team, 0);
         else
-            cholesky_by_slices<T, UPPER>(g, shared, (T *)memory.data(), team, 0);
+            cholesky_by_slices<T, UPPER, false, ORDER>(g, shared, (T *)memory.data(),
+                                                       team, 0);
     });
     c.info = info;
 }
 
 /* The same by several blocks, in any order, a panel after the other. */
-template <class T, bool UPPER>
+template <class T, bool UPPER, CholeskyOrder ORDER = netlibs<UPPER>>
 void run_shared(Case<T> &c, int warps)
 {
     static MidCholeskyShared<T> shared;
@@ -78,8 +82,8 @@ void run_shared(Case<T> &c, int warps)
                 Team team;
                 team.thread = thread;
                 team.threads = warps * LANES;
-                cholesky_by_slices<T, UPPER, true>(g, shared, (T *)memory.data(), team, 0,
-                                                   share);
+                cholesky_by_slices<T, UPPER, true, ORDER>(g, shared, (T *)memory.data(),
+                                                          team, 0, share);
             });
         }
     }
@@ -208,6 +212,7 @@ void run_fast(Case<T> &c, int blocks)
     c.info = info;
 }
 
+/* Fast arithmetic: in the order of 'L', fused; real numbers on tensor cores, too. */
 template <class T, bool UPPER>
 void test_fast(int repeats)
 {
@@ -221,17 +226,24 @@ void test_fast(int repeats)
         Case<T> c(which < 8 ? kinds[which] : RANDOM, n, n, 0);
         c.a =
             which < 8 ? definite<T>(c.kind, UPPER, n, c.lda) : graded<T>(UPPER, n, c.lda);
+        const bool fused = Traits<T>::complex || turn / 9 % 2;
         if (c.kind != TINY && c.kind != HUGE_)
             keep_one_small(c.a, n, c.lda);
         const int bad = below(n);
         if (which == 0 && below(2))
-            c.a[bad * size_t(c.lda + 1)] = T(below(2) ? -1 : NAN);
+            c.a[bad * size_t(c.lda + 1)] = from_real<T>(Real<T>(below(2) ? -1 : NAN));
         c.a0 = c.a;
         const Array<T> before = c.a;
         const int blocks = turn % 2 ? 1 : 2 + below(4);
-        run_fast<T, UPPER>(c, blocks);
+        if constexpr (!Traits<T>::complex)
+            if (!fused)
+                run_fast<T, UPPER>(c, blocks);
+        if (fused && blocks > 1)
+            run_shared<T, UPPER, FUSED>(c, 2 << below(sizeof(T) == 16 ? 2 : 3));
+        else if (fused)
+            run<T, UPPER, FUSED>(c, n <= 160 && below(2));
         factor(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
-        c.label += text(" uplo=%s turn=%d blocks=%d", uplo, turn, blocks);
+        c.label += text(" uplo=%s turn=%d blocks=%d fused=%d", uplo, turn, blocks, fused);
         judge_by_residual(c, UPPER, before, report);
     }
 }
@@ -355,10 +367,8 @@ int main(int argc, char **argv)
 {
     return run_types(argc, argv, 3, [](auto number, int repeats) {
         test_both<decltype(number)>(repeats);
-        if constexpr (!Traits<decltype(number)>::complex) {
-            test_fast<decltype(number), false>(repeats);
-            test_fast<decltype(number), true>(repeats);
-        }
+        test_fast<decltype(number), false>(repeats);
+        test_fast<decltype(number), true>(repeats);
         if constexpr (std::is_same_v<decltype(number), double>) {
             test_potri<false>(repeats);
             test_potri<true>(repeats);

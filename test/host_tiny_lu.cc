@@ -188,19 +188,21 @@ void test_all(int launches)
     test_sheet<T, 24, 16, true>(launches);
     test_sheet<T, 28, 16, true>(launches);
     test_sheet<T, 32, 16, true>(launches);
+    test_row<T, 4>(launches);
     test_row<T, 8>(launches);
+    test_row<T, 12>(launches);
     test_row<T, 16>(launches);
     test_row<T, 24>(launches);
+    test_row<T, 28>(launches);
+    test_row<T, 32>(launches);
     test_rows<T, 8, 4>(launches);
     test_rows<T, 12, 4>(launches);
-    test_rows<T, 16, 4>(launches);
     test_rows<T, 16, 8>(launches);
     test_sheet<T, 16, 8, false>(launches);
     test_sheet<T, 16, 16, true>(launches);
     test_rows<T, 20, 8>(launches);
     test_rows<T, 24, 8>(launches);
     test_rows<T, 28, 16>(launches);
-    test_rows<T, 32, 8>(launches);
     test_rows<T, 32, 16>(launches);
 }
 

@@ -64,9 +64,12 @@ void ask_netlib(Case<T> &c, SolveKind kind)
                                               c.a0.data(), &c.lda, c.b0.data(), &c.ldb,
                                               &c.info0, 1);
     else
-        netlib<T, SolvesWith<T>>("getrs")(kind == SOLVE_T ? "T" : "C", &c.n, &c.nrhs,
-                                          c.a0.data(), &c.lda, c.ipiv0.data(),
-                                          c.b0.data(), &c.ldb, &c.info0, 1);
+        netlib<T, SolvesWith<T>>("getrs")(kind == SOLVE_N   ? "N"
+                                          : kind == SOLVE_T ? "T"
+                                                            : "C",
+                                          &c.n, &c.nrhs, c.a0.data(), &c.lda,
+                                          c.ipiv0.data(), c.b0.data(), &c.ldb, &c.info0,
+                                          1);
 }
 
 /* The largest difference in units of n times the largest number times epsilon. */
@@ -146,6 +149,7 @@ void test_kind(const char *name, int repeats)
 template <class T>
 void test_all(int repeats)
 {
+    test_kind<SOLVE_N, T>("getrs N", repeats);
     test_kind<SOLVE_T, T>("getrs T", repeats);
     test_kind<SOLVE_C, T>("getrs C", repeats);
     test_kind<SOLVE_L, T>("potrs L", repeats);

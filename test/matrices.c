@@ -23,6 +23,11 @@ size_t element_bytes(enum bl_precision p)
     return (size_t[]){4, 8, 8, 16}[p];
 }
 
+size_t real_bytes(enum bl_precision p)
+{
+    return element_bytes(p) / (is_complex(p) ? 2 : 1);
+}
+
 bool is_complex(enum bl_precision p)
 {
     return p == BL_C || p == BL_Z;

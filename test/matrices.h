@@ -34,6 +34,7 @@ static inline bool in_triangle(char triangle, int64_t i, int64_t j)
 }
 
 size_t element_bytes(enum bl_precision p);
+size_t real_bytes(enum bl_precision p); /* of a part of it */
 bool is_complex(enum bl_precision p);
 bool is_double(enum bl_precision p);
 double epsilon_of(enum bl_precision p); /* relative machine precision, LAPACK's eps */

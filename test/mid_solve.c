@@ -1,6 +1,6 @@
 /* What is solved, inverted and computed with LU factors of order 33 to 1024, straight
- * through an engine: gesv and getrs bit by bit against netlib, fast transposed getrs by
- * residual, the inverses by INFO, by where they are NaN and Inf, and by their residual
+ * through an engine: gesv and getrs bit by bit against netlib, fast getrs by residual,
+ * the inverses by INFO, by where they are NaN and Inf, and by their residual
  * (the largest at most five times netlib's), gedet by netlib's factors.
  *
  *     mid_solve [MATRICES [LARGEST [PRECISIONS]]]
@@ -169,11 +169,11 @@ static void must(enum bl_status status, const char *what)
     }
 }
 
-/* Not aligned to more than 8 bytes, so that complex matrices are not always whole. */
+/* At a multiple of 16. */
 static size_t take(struct batch *b, size_t bytes)
 {
-    size_t at = b->used + (b->used % 16 ? 0 : 8);
-    b->used = (at + bytes + 7) / 8 * 8;
+    size_t at = (b->used + 15) / 16 * 16;
+    b->used = at + bytes;
     return at;
 }
 
@@ -193,7 +193,10 @@ static struct bl_operand place(struct batch *b, char which)
         most = matrix_bytes(m) > most ? matrix_bytes(m) : most;
         o.ld = m->ld;
     }
-    size_t all = take(b, most * (size_t)b->count);
+    /* Aligned as a matrix may be, or only as its numbers must be. */
+    const bool whole = (b->int_size == 8) == b->pointers;
+    size_t all =
+        take(b, most * (size_t)b->count + 16) + (whole ? 0 : real_bytes(b->precision));
     size_t list = take(b, (size_t)b->count * sizeof(void *));
     for (int64_t i = 0; i < b->count; i++) {
         const struct matrix *m = matrix_of(&b->problem[i], which, &at);
@@ -494,10 +497,10 @@ static void compare(struct operation o, enum bl_precision precision, int64_t bat
 int main(int argc, char **argv)
 {
     static const struct operation operations[] = {
-        {BL_GESV, 'N', false},  {BL_GETRS, 'N', false},     {BL_GETRS, 'T', false},
-        {BL_GETRS, 'C', false}, {BL_GETRS, 'T', true},      {BL_GETRS, 'C', true},
-        {BL_GETRI, 'N', false}, {BL_GETRI_OOP, 'N', false}, {BL_GEINV, 'N', false},
-        {BL_GEDET, 'N', false}};
+        {BL_GESV, 'N', false},  {BL_GETRS, 'N', false}, {BL_GETRS, 'N', true},
+        {BL_GETRS, 'T', false}, {BL_GETRS, 'C', false}, {BL_GETRS, 'T', true},
+        {BL_GETRS, 'C', true},  {BL_GETRI, 'N', false}, {BL_GETRI_OOP, 'N', false},
+        {BL_GEINV, 'N', false}, {BL_GEDET, 'N', false}};
     int64_t matrices = argc > 1 ? atoll(argv[1]) : 160;
     const char *letters = argc > 3 ? argv[3] : "sdcz";
     if (argc > 2)

@@ -56,12 +56,11 @@ static void arena_close(struct arena *arena)
     engine->queue_close(arena->queue);
 }
 
-/* An offset into both. Not aligned to more than 8 bytes, so that complex matrices are not
- * always whole. */
+/* An offset into both, a multiple of 16. */
 static size_t take(struct arena *arena, size_t bytes)
 {
-    size_t at = arena->used + (arena->used % 16 ? 0 : 8);
-    arena->used = (at + bytes + 7) / 8 * 8;
+    size_t at = (arena->used + 15) / 16 * 16;
+    arena->used = at + bytes;
     if (arena->used > arena->size) {
         verdict("a test needs more memory than it has", "tiny-arena");
         exit(1);
@@ -274,7 +273,10 @@ static struct bl_operand place_all(struct batch *s, struct arena *arena, int whi
         o.ld = m->ld;
     }
     s->each[which] = most;
-    s->from[which] = take(arena, most * (size_t)s->count);
+    /* Aligned as a matrix may be, or only as its numbers must be. */
+    const bool whole = (s->int_size == 8) == s->pointers;
+    s->from[which] = take(arena, most * (size_t)s->count + 16) +
+                     (whole ? 0 : real_bytes(s->precision));
     size_t list = s->pointers ? take(arena, (size_t)s->count * sizeof(void *)) : 0;
     for (int64_t i = 0; i < s->count; i++) {
         const struct matrix *m = operand(entry_of(s, i), which);
@@ -1011,7 +1013,7 @@ static void determinants(enum bl_precision p)
     char why[500] = "";
     struct arena arena;
     if (!arena_open(&arena, (size_t)32 << 20)) {
-        printf("skip tiny-%s - no memory\n", routine_name(BL_GEDET, p));
+        verdict("no memory", "tiny-%s", routine_name(BL_GEDET, p));
         return;
     }
     for (int64_t n = 1; n <= MOST && !*why; n += small ? 5 : 1) {

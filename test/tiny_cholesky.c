@@ -10,9 +10,10 @@
  * batches of different shapes. potri by residual against netlib's. A result may depend
  * neither on the place in the batch nor on the run. No engine gets a batch of 0:
  * entries.c has those. `beyond`: potrf, potrs and posv of the sizes after the tiny ones,
- * potri to 161; potrs and posv in fast arithmetic, too. `small`: a few matrices of a few
- * orders, and fast potrs of order 65, for tools that slow everything down. Links libshim;
- * the engine is the one that BATCHLAPACK_ENGINE names or that lies beside the program.
+ * and potri; potrf, potrs and posv in fast arithmetic, too. `small`: a few matrices of a
+ * few orders, and fast potrf and potrs of order 65, for tools that slow everything down.
+ * Links libshim; the engine is the one that BATCHLAPACK_ENGINE names or that lies beside
+ * the program.
  */
 #include <math.h>
 #include <stdio.h>
@@ -166,12 +167,11 @@ static void close_memory(const struct batch *s)
     engine->queue_close(s->queue);
 }
 
-/* `bytes` at an offset that is a multiple of 8, not of 16: complex matrices are not
- * always whole. */
+/* `bytes` at a multiple of 16. */
 static size_t take(const struct batch *s, size_t *used, size_t bytes)
 {
-    size_t at = *used + (*used % 16 ? 0 : 8);
-    *used = (at + bytes + 7) / 8 * 8;
+    size_t at = (*used + 15) / 16 * 16;
+    *used = at + bytes;
     if (*used > s->size) {
         verdict("a test needs more memory than it has", "tiny-cholesky-memory");
         exit(1);
@@ -196,7 +196,10 @@ static struct bl_operand lay_out(struct batch *s, size_t *used, bool is_b, size_
         *each = matrix_bytes(m) > *each ? matrix_bytes(m) : *each;
         o.ld = m->ld;
     }
-    *from = take(s, used, *each * (size_t)s->count);
+    /* Aligned as a matrix may be, or only as its numbers must be. */
+    const bool whole = (s->int_size == 8) == s->pointers;
+    *from = take(s, used, *each * (size_t)s->count + 16) +
+            (whole ? 0 : real_bytes(s->precision));
     size_t list = s->pointers ? take(s, used, (size_t)s->count * sizeof(void *)) : 0;
     for (int64_t i = 0; i < s->count; i++) {
         const struct matrix *m = is_b ? &s->entry[i].b : &s->entry[i].a;
@@ -425,8 +428,6 @@ static void sweep_order(int64_t item, void *data)
     struct sweep *w = data;
     const int64_t turns = beyond ? 6 : MOST_TURNS;
     const int64_t n = beyond ? larger[item] : item + 1;
-    if (w->routine == BL_POTRI && n > LAST_BATCH) /* its residual takes a while */
-        return;
     const int64_t each = !beyond          ? 1 + wanted / (MOST * MOST_TURNS)
                          : n > LAST_BATCH ? FEW
                                           : ENOUGH;
@@ -444,7 +445,7 @@ static void sweep_order(int64_t item, void *data)
         lend_memory(&memory, &s);
         for (int64_t i = 0; i < each; i++) /* another class for B than for A */
             pose(&s, i, n, (enum matrix_class)((i + turn) % CLASSES),
-                 (enum matrix_class)(i / CLASSES % CLASSES), turn % 4,
+                 (enum matrix_class)((i * 5 + turn * 7) % CLASSES), turn % 4,
                  seed_of(w->precision, n, turn, i));
         run_and_check(&s);
         for (int64_t i = 0; i < each; i++) {
@@ -472,7 +473,7 @@ static void every_order(enum bl_routine_id r, enum bl_precision p)
             all.ours = greater(all.ours, w.of[item][class].ours);
             all.theirs = greater(all.theirs, w.of[item][class].theirs);
         }
-        if (!(all.ours <= 5 * all.theirs))
+        if (!(all.ours <= 5 * all.theirs) || (class == CLASS_RANDOM && all.theirs == 0))
             snprintf(w.why, sizeof w.why,
                      "class %d: largest residual %.3g, netlib's %.3g", class, all.ours,
                      all.theirs);
@@ -481,7 +482,7 @@ static void every_order(enum bl_routine_id r, enum bl_precision p)
             (long long)w.matrices);
 }
 
-/* ---- fast solves: by residual, at most five times netlib's largest ---- */
+/* ---- fast arithmetic: by residual, at most five times netlib's largest ---- */
 
 struct residuals {
     enum bl_routine_id routine;
@@ -506,7 +507,7 @@ static void fast_order(int64_t item, void *data)
         lend_memory(&memory, &s);
         s.fast = true;
         s.pointers = turn % 3 == 1;
-        s.nrhs = fast_sides[turn / 2];
+        s.nrhs = s.nrhs ? fast_sides[turn / 2] : 0;
         for (int64_t i = 0; i < count; i++)
             pose(&s, i, n, classes[(i + turn) % 3], CLASS_RANDOM, turn % 4,
                  seed_of(r->precision, n, turn, i + 100));
@@ -517,19 +518,26 @@ static void fast_order(int64_t item, void *data)
                 char first[300] = "";
                 if (e->got_info != e->want_info)
                     fault(&s, i, "INFO", "is not netlib's");
-                if (touched(&e->got_b, &e->b, 0, first, sizeof first))
+                if (touched(&e->got_a, &e->a, s.uplo, first, sizeof first))
+                    fault(&s, i, "A outside of its triangle", first);
+                if (s.nrhs > 0 && touched(&e->got_b, &e->b, 0, first, sizeof first))
                     fault(&s, i, "B's surroundings:", first);
-                if (e->want_info &&
+                if (s.nrhs > 0 && e->want_info &&
                     differing(&e->got_b, &e->b, 0, -1, false, first, sizeof first))
                     fault(&s, i, "B of no solution:", first);
                 if (e->want_info || (r->routine == BL_POTRS && !e->original.data))
                     continue;
-                const double theirs = solve_residual(a, s.uplo, 'N', &e->b, &e->want_b);
+                const bool factors = r->routine == BL_POTRF;
+                const double theirs =
+                    factors ? factor_residual(a, s.uplo, &e->want_a)
+                            : solve_residual(a, s.uplo, 'N', &e->b, &e->want_b);
                 if (isnan(theirs)) /* netlib has met an overflow */
                     continue;
                 r->theirs[item] = greater(r->theirs[item], theirs);
-                r->ours[item] = greater(r->ours[item],
-                                        solve_residual(a, s.uplo, 'N', &e->b, &e->got_b));
+                r->ours[item] =
+                    greater(r->ours[item],
+                            factors ? factor_residual(a, s.uplo, &e->got_a)
+                                    : solve_residual(a, s.uplo, 'N', &e->b, &e->got_b));
             }
         forget(&s);
         if (*s.why && !*r->why)
@@ -542,7 +550,7 @@ static void fast_order(int64_t item, void *data)
 }
 
 /* Of all orders, or of the number `only`. */
-static void fast_solves(enum bl_routine_id routine, enum bl_precision p, int only)
+static void in_fast(enum bl_routine_id routine, enum bl_precision p, int only)
 {
     struct residuals r = {.routine = routine, .precision = p};
     double ours = 0, theirs = 0;
@@ -560,6 +568,38 @@ static void fast_solves(enum bl_routine_id routine, enum bl_precision p, int onl
     verdict(r.why, "mid-%s-fast", routine_name(routine, p));
     printf("# %s, fast: largest residual %.3g, netlib's %.3g\n", routine_name(routine, p),
            ours, theirs);
+}
+
+/* potri of a factor whose squares are beyond the range: of none that potrf gives, but a
+ * triangle all the same. */
+static void large_factor(enum bl_precision p, char uplo)
+{
+    const int64_t n = 33;
+    const double size = is_double(p) ? 1e154 : 1.6e19;
+    struct batch s = new_batch(BL_POTRI, p, uplo, 1);
+    struct entry *e = &s.entry[0];
+    e->a = matrix_new(p, n, n, n, GAP);
+    e->b = matrix_new(p, n, 0, n, GAP);
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < n; i++)
+            if (uplo == 'U' ? i <= j : i >= j)
+                matrix_put(&e->a, i, j, i == j, 0);
+    matrix_put(&e->a, 1, 1, 1.5 * size, 0);
+    matrix_put(&e->a, uplo == 'U' ? 1 : 2, uplo == 'U' ? 2 : 1, size, 0);
+    ask_netlib(&s, e, BL_POTRI);
+    if (open_memory(&s, (size_t)4 << 20)) {
+        if (run(&s))
+            for (int64_t j = 0; j < n; j++)
+                for (int64_t i = 0; i < n; i++)
+                    if ((uplo == 'U' ? i <= j : i >= j) &&
+                        !(cabsl(matrix_get(&e->got_a, i, j) -
+                                matrix_get(&e->want_a, i, j)) < 1e-5))
+                        fault(&s, 0, "A", "is another inverse");
+        close_memory(&s);
+    }
+    forget(&s);
+    verdict(s.why, "mid-%s-%c-large-factor", routine_name(BL_POTRI, p), uplo);
+    drop(&s);
 }
 
 /* ---- batches of different shapes; counts around the limits of a grid; repeats ---- */
@@ -686,17 +726,20 @@ static const enum bl_routine_id routines[] = {BL_POTRF, BL_POTRS, BL_POSV, BL_PO
 /* Orders of every kernel, both triangles, a warp more than full, every class. */
 static void few(enum bl_routine_id r, enum bl_precision p)
 {
-    static const int64_t order[] = {1, 3, 4, 7, 8, 11, 12, 13, 16, 19, 24, 27, 31, 32};
+    static const int64_t order[] = {1,  3,  4,  7,  8,  11, 12, 13,
+                                    16, 19, 24, 27, 31, 32, 40};
     enum { ORDERS = sizeof order / sizeof *order, COUNT = 37 };
+    const int orders = r == BL_POTRI ? ORDERS : ORDERS - 1; /* the last is of potri */
     char why[500] = "";
-    for (int k = 0; k < 2 * ORDERS && !*why; k++) {
+    for (int k = 0; k < 2 * orders && !*why; k++) {
         struct batch s = new_batch(r, p, k % 2 ? 'U' : 'L', COUNT);
         s.nrhs *= 1 + k % 3;
         s.pointers = k % 4 == 3;
+        s.int_size = k % 3 ? 4 : 8;
         for (int64_t i = 0; i < COUNT; i++)
             pose(&s, i, order[k / 2], (enum matrix_class)(i % CLASSES), CLASS_RANDOM,
                  k % 3, (uint64_t)(i + 31 * k));
-        if (open_memory(&s, (size_t)4 << 20)) {
+        if (open_memory(&s, (size_t)16 << 20)) {
             run_and_check(&s);
             close_memory(&s);
         }
@@ -738,15 +781,20 @@ int main(int argc, char **argv)
         every_order(BL_POTRS, (enum bl_precision)p);
         every_order(BL_POSV, (enum bl_precision)p);
         every_order(BL_POTRI, (enum bl_precision)p);
-        fast_solves(BL_POTRS, (enum bl_precision)p, -1);
-        fast_solves(BL_POSV, (enum bl_precision)p, -1);
+        in_fast(BL_POTRF, (enum bl_precision)p, -1);
+        in_fast(BL_POTRS, (enum bl_precision)p, -1);
+        in_fast(BL_POSV, (enum bl_precision)p, -1);
         different_shapes((enum bl_precision)p, 'L');
         different_shapes((enum bl_precision)p, 'U');
+        large_factor((enum bl_precision)p, 'L');
+        large_factor((enum bl_precision)p, 'U');
     }
     for (int i = 0; small && i < 4 * BL_PRECISIONS; i++)
         few(routines[i / BL_PRECISIONS], (enum bl_precision)(i % BL_PRECISIONS));
-    for (int p = BL_D; small && p <= BL_C; p++)
-        fast_solves(BL_POTRS, (enum bl_precision)p, OF_65);
+    for (int p = BL_D; small && p <= BL_C; p++) {
+        in_fast(BL_POTRF, (enum bl_precision)p, OF_65);
+        in_fast(BL_POTRS, (enum bl_precision)p, OF_65);
+    }
     if (beyond || small)
         return failures() != 0;
     for (int r = 0; r < 4; r++)

@@ -1,6 +1,6 @@
-/* The reciprocals of kernels/tiny.cuh that leave special cases out, and the roots and
- * quotients of kernels/quick_root.cuh, against the intrinsics and the division that do
- * not: every float, and as many doubles and complex numbers as a few seconds allow,
+/* The reciprocals of kernels/quick_divide.cuh that leave special cases out, and the roots
+ * and quotients of kernels/quick_root.cuh, against the intrinsics and the division that
+ * do not: every float, and as many doubles and complex numbers as a few seconds allow,
  * mantissas of all ones and all zeros among them. A test of test/device.sh.
  */
 #include <cstdio>
