@@ -34,12 +34,11 @@ __device__ __forceinline__ void let_next_begin()
 #    endif
 }
 
-/* One element from global to shared memory, or zero; arrives later where the card can. */
-template <class T>
-__device__ __forceinline__ void fetch(T *to, const T *from, bool there)
+/* What fetch() does, by parts of so many bytes. */
+template <int BYTES, class T>
+__device__ __forceinline__ void fetch_parts(T *to, const T *from, bool there)
 {
 #    if __CUDA_ARCH__ >= 800
-    constexpr int BYTES = sizeof(T) == 16 ? 8 : int(sizeof(T));
     const unsigned at = unsigned(__cvta_generic_to_shared(to));
     const int bytes = there ? BYTES : 0;
     BL_UNROLL
@@ -47,11 +46,26 @@ __device__ __forceinline__ void fetch(T *to, const T *from, bool there)
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at + part),
                      "l"((const char *)from + part), "n"(BYTES), "r"(bytes)
                      : "memory");
+#    endif
+}
+
+/* One element from global to shared memory, or zero; arrives later where the card can.
+ * Complex numbers are aligned as their parts are. */
+template <class T>
+__device__ __forceinline__ void fetch(T *to, const T *from, bool there)
+{
+#    if __CUDA_ARCH__ >= 800
+    constexpr int PART = int(sizeof(Real<T>));
+    if (Traits<T>::complex && PART == 4 && size_t(from) % 8)
+        fetch_parts<PART>(to, from, there);
+    else
+        fetch_parts<sizeof(T) == 16 ? 8 : int(sizeof(T))>(to, from, there);
 #    elif defined BL_HOST_CUDA /* test/host_copies.h */
-    constexpr int BYTES = sizeof(T) == 16 ? 8 : int(sizeof(T));
-    for (int part = 0; part < int(sizeof(T)); part += BYTES)
-        host_cuda::begin_copy((char *)to + part, (const char *)from + part, BYTES,
-                              there ? BYTES : 0);
+    const int part =
+        size_t(from) % 8 ? int(sizeof(Real<T>)) : (sizeof(T) == 16 ? 8 : int(sizeof(T)));
+    for (int at = 0; at < int(sizeof(T)); at += part)
+        host_cuda::begin_copy((char *)to + at, (const char *)from + at, part,
+                              there ? part : 0);
 #    else
     *to = there ? *from : from_real<T>(0);
 #    endif

@@ -106,7 +106,8 @@ __device__ __forceinline__ void give_products(const SolveProblem<T> &p, T *x, in
 }
 
 /* Rows first .. first + 31 of the warp's own right-hand side x, of which only they depend
- * on each other any more, DOWN the rows or up. Lane i has row first + i. */
+ * on each other any more, DOWN the rows or up. Lane i has row first + i. Where netlib
+ * goes by columns a zero stays one, whatever it would be divided by. */
 template <SolveOp OP, bool DOWN, bool UNIT, class T>
 __device__ __forceinline__ void solve_tile(const SolveProblem<T> &p, T *x, int first)
 {
@@ -134,7 +135,7 @@ __device__ __forceinline__ void solve_tile(const SolveProblem<T> &p, T *x, int f
             const int k = DOWN ? i : HALF - 1 - i, at = begin + k;
             if (!UNIT) {
                 const T z = quick ? mul(y, inverse) : div(y, d);
-                y = lane == at ? z : y;
+                y = lane == at && !(OP == PLAIN && is_zero(y)) ? z : y;
             }
             const T less = fused(y, a[k], from_lane(y, at));
             y = (DOWN ? lane > at : lane < at) ? less : y;
