@@ -550,6 +550,7 @@ static enum bl_status run(const struct bl_job *job, void *queue)
         return BL_OK;
     }
     counts.problems += (uint64_t)job->batch;
+    counts.fast += job->arithmetic == BL_FAST ? (uint64_t)job->batch : 0;
     if (job->to && copies_in > 0) { /* the last part; tests of parts use one thread */
         pthread_mutex_unlock(&lock);
         return BL_FAULT;

@@ -34,6 +34,7 @@ struct mock_order {
 struct mock_counts {
     uint64_t step[MOCK_STEPS]; /* since mock_set */
     uint64_t faults, problems; /* since the start */
+    uint64_t fast;             /* of these problems, in fast arithmetic */
     uint64_t held;             /* device memory now, bytes; queue_free counts when done */
     uint64_t most_under_way;   /* runs enqueued and not waited for, since mock_set */
     uint64_t parts;            /* runs that were not a matrix's last, since the start */

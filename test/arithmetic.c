@@ -1,0 +1,105 @@
+/* Which arithmetic `auto` takes for batches in host memory, told by the mock engine that
+ * BATCHLAPACK_ENGINE names: by triangle, order and number of matrices, in calls of groups
+ * each kind by its own.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "batchlapack.h"
+#include "mock_engine.h"
+
+enum { MOST = 160, COUNT = 12, GROUPS = 12 };
+
+static void (*read_counts)(struct mock_counts *);
+
+struct group {
+    char uplo;
+    int n, count;
+};
+
+/* How many matrices of a call of potrf_batch were factored in fast arithmetic. */
+static int64_t fast_of(char precision, const struct group *groups, int many)
+{
+    const size_t element = precision == 'z' ? 16 : 8;
+    char *memory = calloc((size_t)GROUPS * COUNT, MOST * MOST * element), uplo[GROUPS];
+    int n[GROUPS], size[GROUPS], info[GROUPS * COUNT], at = 0;
+    void *a[GROUPS * COUNT];
+    if (!memory)
+        abort();
+    for (int g = 0; g < many; g++) {
+        uplo[g] = groups[g].uplo;
+        n[g] = groups[g].n;
+        size[g] = groups[g].count;
+        for (int i = 0; i < size[g]; i++, at++) { /* the unit matrix */
+            char *x = memory + (size_t)at * MOST * MOST * element;
+            a[at] = x;
+            for (int k = 0; k < n[g]; k++, x += (size_t)(n[g] + 1) * element)
+                if (precision == 'c')
+                    memcpy(x, &(float){1}, sizeof(float));
+                else
+                    memcpy(x, &(double){1}, sizeof(double));
+        }
+    }
+    struct mock_counts before, after;
+    read_counts(&before);
+    if (precision == 'd')
+        dpotrf_batch(uplo, n, (double *const *)(void *)a, n, &many, size, info);
+    else if (precision == 'c')
+        cpotrf_batch(uplo, n, (void *)a, n, &many, size, info);
+    else
+        zpotrf_batch(uplo, n, (void *)a, n, &many, size, info);
+    read_counts(&after);
+    free(memory);
+    return after.problems - before.problems == (uint64_t)at
+               ? (int64_t)(after.fast - before.fast)
+               : -1;
+}
+
+int main(void)
+{
+    static const struct {
+        const char *name;
+        char precision;
+        int many;
+        struct group group[3];
+        int64_t fast;
+    } cases[] = {
+        {"lower", 'z', 1, {{'L', 130, 10}}, 0},
+        {"upper", 'z', 1, {{'U', 40, 10}}, 10},
+        {"tiny-upper", 'z', 1, {{'U', 32, 10}}, 0},
+        {"few", 'z', 1, {{'U', 40, 4}}, 0},
+        {"upper-first", 'z', 2, {{'U', 40, 10}, {'L', 130, 10}}, 10},
+        {"lower-first", 'z', 2, {{'L', 130, 10}, {'U', 40, 10}}, 10},
+        {"small-first", 'c', 3, {{'L', 5, 8}, {'L', 129, 9}, {'L', 128, 10}}, 9},
+        {"one-of-two-sizes", 'd', 2, {{'U', 128, 7}, {'U', 129, 6}}, 6},
+    };
+    int failed = 0;
+    const char *path = getenv("BATCHLAPACK_ENGINE");
+    void *mock = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *symbol = mock ? dlsym(mock, "mock_read") : NULL;
+    if (!symbol) {
+        printf("not ok arithmetic - BATCHLAPACK_ENGINE does not name the mock engine\n");
+        return 1;
+    }
+    memcpy(&read_counts, &symbol, sizeof read_counts);
+    batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t fast = fast_of(cases[i].precision, cases[i].group, cases[i].many);
+        if (fast == cases[i].fast)
+            printf("ok arithmetic-%s\n", cases[i].name);
+        else
+            printf("not ok arithmetic-%s - %lld of %lld in fast arithmetic\n",
+                   cases[i].name, (long long)fast, (long long)cases[i].fast);
+        failed += fast != cases[i].fast;
+    }
+    /* Groups of one matrix each, ten of them. */
+    struct group ones[10];
+    for (int g = 0; g < 10; g++)
+        ones[g] = (struct group){'U', 40, 1};
+    const bool all = fast_of('z', ones, 10) == 10;
+    printf(all ? "ok arithmetic-ones\n" : "not ok arithmetic-ones - not all are fast\n");
+    return failed > 0 || !all;
+}
