@@ -365,9 +365,9 @@ static bool make_jobs(struct jobs *j, const struct batch *b, const struct bl_eng
     struct bl_job whole;
     bl_job_of_call(&whole, &b->group[0]);
     whole.batch = b->sum.batch;
-    whole.arithmetic = arithmetic_of(b, &whole);
     if (!alike(b))
         return sort_into_jobs(j, b, e, &whole);
+    whole.arithmetic = arithmetic_of(b, &whole);
     j->job[j->count++] = whole;
     return true;
 }
