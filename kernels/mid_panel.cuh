@@ -18,6 +18,9 @@ template <class T, int R, int C, int W, bool SCALED>
 struct Panel {
     using Shared = Chip<T, R, C, W, SCALED>;
     static constexpr int STRIDE = Shared::STRIDE;
+    /* After so many of its columns a panel goes on in a loop over the rest of them, where a
+     * lane holds enough for the shorter loop to pay for its code. */
+    static constexpr int HALF = R * C * sizeof(T) >= 192 ? C / 2 : C;
     Shared &s;
     T *rows;
     int lane;
@@ -159,15 +162,12 @@ struct Panel {
                 BL_UNROLL
             for (int i = 0; i < R; i++)
                 place[i] = there[i] = s.place[q][i * 32 + lane];
-            T v[C], *const row = rows + k * STRIDE;
-            select(v, pivot / 32);
-            write_row(pivot % 32 == lane, row, v);
+            T *const row = rows + k * STRIDE;
+            take_out<C>(pivot % 32 == lane, pivot / 32, row);
             const int gone = s.place[q][pivot];
             BL_UNROLL
-            for (int i = 0; i < R; i++) {
-                active[i] = pivot == i * 32 + lane ? 0 : active[i];
+            for (int i = 0; i < R; i++)
                 place[i] -= gone < there[i];
-            }
             __syncwarp();
             if (k < C - 1) {
                 subtract(l + k * height, there, row);
@@ -216,14 +216,26 @@ struct Panel {
         return __shfl_sync(ALL_LANES, how, __ffs(int(one)) - 1);
     }
 
-    /* The lane's row 32 where + lane. */
-    __device__ __forceinline__ void select(T (&v)[C], int where) const
+    /* Row 32 where + lane of the one lane that says `mine` has become a pivot's: its first
+     * N elements go to `row`. By votes the compiler knows that all lanes take the same
+     * branch, which is shorter than to select every element among the lane's rows. */
+    template <int N>
+    __device__ __forceinline__ void take_out(bool mine, int where, T *row)
     {
+        int here = 0;
         BL_UNROLL
-        for (int c = 0; c < C; c++)
-            BL_UNROLL
+        for (int i = 1; i < R; i++)
+            here = __any_sync(ALL_LANES, mine && where == i) ? i : here;
+        BL_UNROLL
         for (int i = 0; i < R; i++)
-            v[c] = i == 0 || i == where ? a[i][c] : v[c];
+            if (here == i) {
+                T v[N];
+                BL_UNROLL
+                for (int j = 0; j < N; j++)
+                    v[j] = a[i][j];
+                write_row(mine, row, v);
+                active[i] = mine ? 0 : active[i];
+            }
     }
 
     /* Step k, column j of the panel, which stands first in `a`; afterwards the next one
@@ -232,12 +244,11 @@ struct Panel {
      * `next`: this step's candidates, on return the next
      * one's, which are found in the shadow of the last columns' sums. False: a NaN or Inf
      * in the column, nothing done. */
+    template <int N>
     __device__ __forceinline__ bool eliminate(int p, int j, T *l, int height,
                                               Candidate &next)
     {
         const int k = p * C + j;
-        T v[C];
-        select(v, next.where);
         bool chosen = next.most == next.all;
         const bool odd = next.twice ||
                          (SCALED && !is_moderate<T>(magnitude_key(next.value))) ||
@@ -251,18 +262,12 @@ struct Panel {
             if (next.all >= infinity_key<Real<T>>())
                 return false;
             how = choose(p, k, next, chosen);
-            select(v, next.where);
         }
-        T *row = rows + j * STRIDE, u[C], x[R];
-        const int pivot = next.where * 32 + lane;
-        write_row(chosen, row, v);
+        T *row = rows + j * STRIDE, u[N], x[R];
         put_where(chosen, row + C, next.factor);
+        const int pivot = next.where * 32 + lane;
         put_where(chosen, &s.pivot[k], pivot);
-        put_where(chosen, &s.step[pivot], k);
-        put_where(chosen, &s.turn[p][pivot], (unsigned char)j);
-        BL_UNROLL
-        for (int i = 0; i < R; i++)
-            active[i] = chosen && next.where == i ? 0 : active[i];
+        take_out<N>(chosen, next.where, row);
         __syncwarp();
         const T factor = load(row + C, true);
         read_row(u, row);
@@ -281,12 +286,14 @@ struct Panel {
         for (int i = 0; i < R; i++)
             put_where(active[i], l + place[i], x[i]);
         s.column[k].set();
+        put_where(chosen, &s.step[pivot], k);
+        put_where(chosen, &s.turn[p][pivot], (unsigned char)j);
         BL_UNROLL
         for (int i = 0; i < R; i++)
             place[i] += height;
         next = candidate();
         BL_UNROLL
-        for (int c = 2; c < C; c++)
+        for (int c = 2; c < N; c++)
             BL_UNROLL
         for (int i = 0; i < R; i++)
             a[i][c - 1] = sub(a[i][c], mul(x[i], u[c]));
@@ -317,8 +324,13 @@ struct Panel {
             s.turn[p][i * 32 + lane] = 255;
         }
 #pragma unroll 1
-        while (done < steps && eliminate(p, done, l, height, next))
+        while (done < min(steps, HALF) && eliminate<C>(p, done, l, height, next))
             done++;
+        if constexpr (HALF < C)
+            if (done == HALF)
+#pragma unroll 1
+                while (done < steps && eliminate<C - HALF>(p, done, l, height, next))
+                    done++;
         __syncwarp();
         for (int e = lane; e < C * C; e += 32) {
             int j = e / C, r = e % C;
