@@ -29,9 +29,7 @@
 #include <chrono>
 #include <cstring>
 #include <cusolverDn.h>
-#include <dlfcn.h>
 #include <thread>
-#include <unistd.h>
 
 #include "batchlapack.h"
 #include "copies.h"
@@ -322,24 +320,6 @@ static double cusolver(bool lu, int n)
 
 static struct copies *copies; /* the engine's */
 
-/* Beside this program. */
-static std::string copies_path()
-{
-    char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-    must(length > 0 && (size_t)length < sizeof path, "where this program is");
-    std::string program(path, (size_t)length);
-    return program.substr(0, program.rfind('/')) + "/copies.so";
-}
-
-/* The library has loaded it. */
-static struct copies *the_copies()
-{
-    void *engine = dlopen(copies_path().c_str(), RTLD_NOW | RTLD_NOLOAD);
-    must(engine, "bench/copies.so is not the engine");
-    return (struct copies *)dlsym(engine, COPIES_SYMBOL);
-}
-
 /* The least seconds that the call's copies take each way, by themselves. */
 template <class Call>
 static void copies_alone(Call call, double *in, double *out)
@@ -386,7 +366,8 @@ static void single(bool lu, int64_t n, int64_t largest_on_cpu)
         interchanges += ipiv[(size_t)i] != i + 1;
     must(!lu || interchanges > n / 2, "few rows were interchanged");
     double in, out;
-    copies = copies ? copies : the_copies();
+    copies = copies_loaded();
+    must(copies, "bench/copies.so is not the engine");
     copies_alone(call, &in, &out);
     double alone =
         best([=] { cudaMemcpy(device, space.matrix, bytes, cudaMemcpyDeviceToDevice); },
@@ -445,19 +426,10 @@ static int singles(const char *sizes, int64_t largest_on_cpu)
     return 0;
 }
 
-/* Before the library's first call: it is to load bench/copies.so, beside this program. */
-static void choose_engine()
-{
-    const char *engine = getenv("BATCHLAPACK_ENGINE");
-    if (engine)
-        setenv("COPIES_ENGINE", engine, 1);
-    setenv("BATCHLAPACK_ENGINE", copies_path().c_str(), 1);
-}
-
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "single") == 0) {
-        choose_engine();
+        copies_choose();
         return singles(argc > 2 ? argv[2] : "4096,8192,16384",
                        argc > 3 ? atoi(argv[3]) : 8192);
     }
