@@ -4,15 +4,17 @@
  *
  *     BATCHLAPACK_LAPACK=/path/of/the/lapack bench/crossover [largest n] [routine ...]
  *
- * A routine is dgetrf, or getrf for all precisions; none stands for all. Square calls
- * with n right-hand sides, as tune.def defines a threshold, with 64-bit integers, which
- * any LAPACK can serve. First all sizes on the GPU, after a rest: OpenBLAS's threads spin
- * for a tenth of a second after each of its calls, on all CPUs. The engine is started
- * before the first measurement. Medians of 3, after one call that is not timed; of calls
- * of over 0.2 s there is one, and a side that takes over 1 s is not measured further. The
- * row keeps src/tune.def's thresholds over the other kind of LAPACK (a reference one or
- * not), those of precisions that were not asked for, and those that were not reached:
- * there the GPU was never ahead.
+ * OPENBLAS_NUM_THREADS=1 measures OpenBLAS with one thread; bench/thresholds reads a
+ * record of all three (bench/host). A routine is dgetrf, or getrf for all precisions;
+ * none stands for all. Square calls with n right-hand sides, as tune.def defines a
+ * threshold, with 64-bit integers, which any LAPACK can serve; random matrices, for
+ * Cholesky with a dominant diagonal. First all sizes on the GPU, after a rest: OpenBLAS's
+ * threads spin for a tenth of a second after each of its calls, on all CPUs. The engine
+ * is started before the first measurement. Medians of 3, after one call that is not
+ * timed; of calls of over 0.2 s there is one, and a side that takes over 1 s is not
+ * measured further. The row keeps src/tune.def's thresholds over the other kind of LAPACK
+ * (a reference one or not), those of precisions that were not asked for, and those that
+ * were not reached: there the GPU was never ahead.
  */
 #include <math.h>
 #include <stdio.h>
@@ -44,7 +46,7 @@ struct call {
     size_t bytes;
 };
 
-/* Random, with a dominant diagonal: good for LU and Cholesky alike. */
+/* Random, with a dominant diagonal for Cholesky. */
 static void fill(const struct call *c, void *p, bool dominant)
 {
     bool wide = c->id % BL_PRECISIONS == BL_D || c->id % BL_PRECISIONS == BL_Z;
@@ -169,7 +171,7 @@ static void prepare(struct call *c, int n)
     c->bytes =
         (size_t)(c->n * c->n) * bl_element((enum bl_precision)(c->id % BL_PRECISIONS));
     c->lwork = 64 * c->n;
-    fill(c, c->a0, true);
+    fill(c, c->a0, bl_row(c->id)->name[0] == 'p');
     fill(c, c->b0, false);
 }
 

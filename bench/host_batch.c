@@ -3,12 +3,13 @@
  *
  *     bench/host_batch [megabytes [largest n]]          (256 of matrices a batch, 1024)
  *
- * dgetrf, dgesv with one right-hand side and dpotrf, strided, in pageable memory: seconds
- * in mode gpu and in mode cpu (the program's LAPACK on all cores), each the better of
- * three, and the model's two in brackets. Then LAPACK calls of shapes far from square:
- * tall, wide, many right-hand sides, and one. Where the model would take the slower side
- * it says so, and at the end how often and what that costs at the most.
- * Linked with libshim for the model; BATCHLAPACK_ENGINE says which engine.
+ * dgetrf, dgesv with one right-hand side and dpotrf, strided, in pageable memory, of
+ * random matrices (for Cholesky with a dominant diagonal): seconds in mode gpu and in
+ * mode cpu (the program's LAPACK on all cores), each the better of three, and the model's
+ * two in brackets. Then LAPACK calls of shapes far from square: tall, wide, many
+ * right-hand sides, and one. Where the model would take the slower side it says so, and
+ * at the end how often and what that costs at the most. Linked with libshim for the
+ * model; BATCHLAPACK_ENGINE says which engine.
  */
 #include <math.h>
 #include <stdio.h>
@@ -31,10 +32,10 @@ static void randomize(int64_t count)
     }
 }
 
-static void fill(int64_t n, int64_t batch)
+static void fill(enum bl_row row, int64_t n, int64_t batch)
 {
     randomize(n * n * batch);
-    for (int64_t k = 0; k < batch; k++)
+    for (int64_t k = 0; k < batch && row == BL_ROW_POTRF_STRIDED; k++)
         for (int64_t i = 0; i < n; i++)
             a[k * n * n + i * (n + 1)] = (double)n;
     for (int64_t i = 0; i < n * batch; i++)
@@ -59,7 +60,7 @@ static double seconds(enum bl_row row, int64_t n, int64_t batch, int mode)
     double best = 1e30;
     batchlapack_set_mode(mode);
     for (int i = 0; i < 3; i++) {
-        fill(n, batch);
+        fill(row, n, batch);
         uint64_t begin = bl_now();
         call(row, n, batch);
         double s = (double)(bl_now() - begin) * 1e-9;
@@ -189,6 +190,19 @@ static void print_rows(bool reference)
 
 /* ---- single calls of other shapes ---- */
 
+/* Random numbers become what the routine takes: the factors for getrs are those of a
+ * matrix near to the identity, so that no solution overflows. */
+static void prepare(enum bl_row row, int64_t m, int64_t n)
+{
+    for (int64_t k = 0; k < m * n && row == BL_ROW_GETRS; k++)
+        a[k] /= (double)n;
+    for (int64_t k = 0; k < bl_min(m, n); k++) {
+        if (row == BL_ROW_GETRS || row == BL_ROW_POSV)
+            a[k * (m + 1)] = row == BL_ROW_POSV ? (double)m : 1;
+        ipiv[k] = k + 1;
+    }
+}
+
 static void single(enum bl_row row, int64_t m, int64_t n, int64_t nrhs, bool reference)
 {
     int64_t size = bl_max(m * n, n * nrhs), value;
@@ -210,10 +224,7 @@ static void single(enum bl_row row, int64_t m, int64_t n, int64_t nrhs, bool ref
         batchlapack_set_mode(mode ? BATCHLAPACK_MODE_CPU : BATCHLAPACK_MODE_GPU);
         for (int i = 0; i < 3 && (i == 0 || seconds_of[mode] < 1); i++) {
             randomize(size);
-            for (int64_t k = 0; k < bl_min(m, n); k++) {
-                a[k * (m + 1)] = (double)m;
-                ipiv[k] = k + 1;
-            }
+            prepare(row, m, n);
             for (int64_t k = 0; k < n * nrhs; k++)
                 b[k] = 1;
             uint64_t begin = bl_now();

@@ -41,16 +41,23 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Symmetric, positive definite, of a condition below 10. */
-static void fill(void)
+static double next_random(void)
 {
-    unsigned long long s = 1;
+    static unsigned long long s = 1;
+    s = s * 6364136223846793005u + 1442695040888963407u;
+    return (double)(long long)s * 0x1p-63;
+}
+
+/* Random; for Cholesky symmetric, positive definite, of a condition below 10. */
+static void fill(const char *pair)
+{
     for (size_t j = 0; j < (size_t)n; j++)
-        for (size_t i = j; i < (size_t)n; i++) {
-            s = s * 6364136223846793005u + 1442695040888963407u;
-            double r = (double)(long long)s * 0x1p-63;
-            original[i + j * (size_t)n] = original[j + i * (size_t)n] =
-                i == j ? 2 * sqrt((double)n) : r;
+        for (size_t i = pair[0] == 'p' ? j : 0; i < (size_t)n; i++) {
+            original[i + j * (size_t)n] = next_random();
+            if (pair[0] == 'p')
+                original[j + i * (size_t)n] = original[i + j * (size_t)n];
+            if (pair[0] == 'p' && i == j)
+                original[i + j * (size_t)n] = 2 * sqrt((double)n);
         }
 }
 
@@ -159,7 +166,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "pairs: n = %d: no memory\n", n);
         return 2;
     }
-    fill();
+    fill(pair);
     for (int i = 0; i < times; i++)
         failed |= fails(pair);
     return failed;

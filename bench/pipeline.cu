@@ -1,7 +1,7 @@
 /* Host data at the speed of the link? Whole calls, host memory to host memory.
  *
  *     bench/pipeline [megabytes [sections [sizes]]]     (2048, "bpw", 32,64,128,256)
- *     bench/pipeline single [sizes]                     (4096,8192,16384)
+ *     bench/pipeline single [sizes [largest n on the CPU]]     (4096,8192,16384, 8192)
  *
  * Every section is measured against this run's own link: copies from pinned memory each
  * way, both ways at once, and cudaMemcpy of pageable memory; and its own memcpy by all
@@ -14,15 +14,17 @@
  * w: dgetrs_ of order 16 with so many right-hand sides that they fill 128 and 512 MiB of
  *    pageable memory: nearly nothing but one operand's way in and out.
  * single: dgetrf_ and dpotrf_ from pageable memory against the bound, the greater of copy
- *    in and factorization, and copy out. Copies are a half each of the same bytes' way in
- *    and out through the pipeline, the factorization is the same call on device memory.
- * And against cuSOLVER with plain cudaMemcpy of the same pageable arrays, and to n = 8192
- * the program's LAPACK.
+ *    in and factorization, and copy out. The copies are those of the same call with no
+ *    run between them (bench/copies.c), apart; the factorization is the same call on
+ *    device memory. And against cuSOLVER with plain cudaMemcpy of the same pageable
+ *    arrays, and up to an n the program's LAPACK, once (OpenBLAS with 16 threads takes
+ *    some 4 s at 16384 and 30 s at 32768).
  *
- * The best of five (of two where they take over half a second), after a first call that
- * starts the engine and pins memory. Linked with the library and cuSOLVER;
- * BATCHLAPACK_ENGINE names an engine that is not beside it, BATCHLAPACK_LAPACK the other
- * LAPACK. No other process should use the card.
+ * Matrices are random in (-1, 1), made once by all threads, so that LU interchanges rows;
+ * for Cholesky with a dominant diagonal. The best of five (of two where they take over
+ * half a second), after a first call that starts the engine and pins memory. Linked with
+ * the library and cuSOLVER; BATCHLAPACK_ENGINE names an engine that is not beside it,
+ * BATCHLAPACK_LAPACK the other LAPACK. No other process should use the card.
  */
 #include <chrono>
 #include <cstring>
@@ -30,6 +32,7 @@
 #include <thread>
 
 #include "batchlapack.h"
+#include "copies.h"
 #include "device.cuh"
 
 /* With 64-bit integers, which any LAPACK can serve. */
@@ -72,19 +75,57 @@ static void nothing()
 {
 }
 
-/* n x n matrices with a dominant diagonal, good for LU and for Cholesky. */
-__global__ void fill(double *p, size_t count, size_t n)
+/* A fast LAPACK's threads look for work a tenth of a second after their last. */
+static void rest()
 {
-    size_t step = (size_t)gridDim.x * blockDim.x;
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += step) {
-        uint64_t x = i * 0x9E3779B97F4A7C15u;
-        x ^= x >> 29;
-        x *= 0xBF58476D1CE4E5B9u;
-        p[i] = (double)(int64_t)x * 0x1p-63;
-        size_t at = i % (n * n);
-        if (at % (n + 1) == 0)
-            p[i] += 2.0 * (double)n;
-    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+}
+
+/* ---- matrices ---- */
+
+/* work(from, to) of all threads' shares of [0, count). */
+template <class Work>
+static void by_threads(size_t count, Work work)
+{
+    unsigned threads = std::thread::hardware_concurrency();
+    std::vector<std::thread> all;
+    for (unsigned i = 0; i < threads; i++)
+        all.emplace_back([=] { work(count * i / threads, count * (i + 1) / threads); });
+    for (auto &t : all)
+        t.join();
+}
+
+static double random_at(size_t i)
+{
+    uint64_t z = (i + 1) * 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return (double)(int64_t)(z ^ z >> 31) * 0x1p-63;
+}
+
+static double *random_numbers(size_t count)
+{
+    double *p = (double *)malloc(count * sizeof(double));
+    must(p, "memory for random numbers");
+    by_threads(count, [=](size_t from, size_t to) {
+        for (size_t i = from; i < to; i++)
+            p[i] = random_at(i);
+    });
+    return p;
+}
+
+static void copy(double *to, const double *from, size_t count)
+{
+    by_threads(count, [=](size_t at, size_t end) {
+        memcpy(to + at, from + at, (end - at) * sizeof(double));
+    });
+}
+
+/* Good for Cholesky, or random again. */
+static void set_diagonal(double *a, int64_t n, bool dominant)
+{
+    for (int64_t i = 0; i < n; i++)
+        a[i * (n + 1)] = dominant ? 2.0 * (double)n : random_at((size_t)(i * (n + 1)));
 }
 
 /* ---- the link ---- */
@@ -152,11 +193,13 @@ static void getrf(double *a, int64_t n, int64_t batch, int64_t *ipiv, int64_t *i
     dgetrf_batch_strided_64(&n, &n, a, &n, &square, ipiv, &n, &batch, info);
 }
 
-static void batches(int64_t n, size_t bytes, double *device, double *pinned,
-                    double *pageable, bool peer)
+/* Of the same random numbers each time; `device` has them to begin with, `scratch` is as
+ * large. */
+static void batches(int64_t n, size_t bytes, const double *original, double *device,
+                    double *scratch, double *pinned, double *pageable, bool peer)
 {
     int64_t batch = (int64_t)(bytes / sizeof(double)) / (n * n);
-    size_t used = (size_t)(batch * n * n) * sizeof(double);
+    size_t count = (size_t)(batch * n * n), used = count * sizeof(double);
     std::vector<int64_t> ipiv((size_t)(batch * n)), info((size_t)batch);
     int64_t *device_ipiv, *device_info;
     must(cudaMalloc(&device_ipiv, (size_t)(batch * n) * 8) == cudaSuccess &&
@@ -167,38 +210,42 @@ static void batches(int64_t n, size_t bytes, double *device, double *pinned,
     double seconds[2];
     batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
     for (int k = 0; k < 2; k++) {
-        auto refill = [=] {
-            fill<<<1024, 256>>>(device, used / sizeof(double), (size_t)n);
-            cudaMemcpy(where[k], device, used, cudaMemcpyDeviceToHost);
-        };
-        seconds[k] =
-            best(refill, [&] { getrf(where[k], n, batch, ipiv.data(), info.data()); });
+        seconds[k] = best([=] { copy(where[k], original, count); },
+                          [&] { getrf(where[k], n, batch, ipiv.data(), info.data()); });
         must(batchlapack_status() == BATCHLAPACK_OK, "batch");
     }
-    size_t differing = 0;
-    for (size_t i = 0; i < used / sizeof(double); i += 4099)
+    size_t differing = 0, interchanges = 0;
+    for (size_t i = 0; i < count; i += 4099)
         differing += memcmp(&pageable[i], &pinned[i], sizeof(double)) != 0;
     must(differing == 0, "pageable and pinned results differ");
+    for (int64_t i = 0; i < n; i++)
+        interchanges += ipiv[(size_t)i] != i + 1;
+    must(n < 8 || interchanges > 0, "no row was interchanged");
     double alone =
-        best([=] { fill<<<1024, 256>>>(device, used / sizeof(double), (size_t)n); },
+        best([=] { cudaMemcpy(scratch, device, used, cudaMemcpyDeviceToDevice); },
              [=] {
-                 getrf(device, n, batch, device_ipiv, device_info);
+                 getrf(scratch, n, batch, device_ipiv, device_info);
                  cudaDeviceSynchronize();
              });
+    must(batchlapack_status() == BATCHLAPACK_OK, "batch on the device");
     int64_t few = batch / 8 + 1;
-    batchlapack_set_mode(BATCHLAPACK_MODE_CPU);
     double cpu = 0;
-    if (peer)
-        cpu = best([=] { cudaMemcpy(pageable, pinned, used / 4, cudaMemcpyHostToHost); },
+    if (peer) {
+        batchlapack_set_mode(BATCHLAPACK_MODE_CPU);
+        cpu = best([=] { copy(pageable, original, (size_t)(few * n * n)); },
                    [&] { getrf(pageable, n, few, ipiv.data(), info.data()); }) *
               (double)batch / (double)few;
+        rest();
+    }
     printf(
         "dgetrf n %4lld x %8lld: pageable %8.2f ms %5.1f GB/s %5.1f%%  pinned %8.2f ms "
-        "%5.1f GB/s %5.1f%%  device alone %8.2f ms  CPU %9.2f ms (x %.1f)\n",
+        "%5.1f GB/s %5.1f%%  device alone %8.2f ms",
         (long long)n, (long long)batch, seconds[0] * 1e3,
         (double)used / seconds[0] * 1e-9, 100 * ideal / seconds[0], seconds[1] * 1e3,
-        (double)used / seconds[1] * 1e-9, 100 * ideal / seconds[1], alone * 1e3,
-        cpu * 1e3, cpu / seconds[0]);
+        (double)used / seconds[1] * 1e-9, 100 * ideal / seconds[1], alone * 1e3);
+    if (peer)
+        printf("  CPU %9.2f ms (x %.1f)", cpu * 1e3, cpu / seconds[0]);
+    printf("\n");
     fflush(stdout);
     cudaFree(device_ipiv);
     cudaFree(device_info);
@@ -228,17 +275,16 @@ static void wide(size_t bytes, double *pageable)
     fflush(stdout);
 }
 
-/* Factors become a matrix again that is good for LU and for Cholesky. */
-static void dominate(double *a, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        a[i * (n + 1)] = 2.0 * (double)n;
-}
+/* The memory of the single calls, each as large as the largest matrix. */
+static struct {
+    double *original, *pageable; /* of the host */
+    double *matrix, *device;     /* the former keeps what `original` has */
+} space;
 
-static double cusolver(bool lu, int n, double *device, double *host)
+static double cusolver(bool lu, int n)
 {
     cusolverDnHandle_t handle;
-    double *work;
+    double *work, *device = space.device, *host = space.pageable;
     int lwork = 0, *ipiv, *info;
     must(cusolverDnCreate(&handle) == CUSOLVER_STATUS_SUCCESS, "cuSOLVER");
     if (lu)
@@ -249,9 +295,9 @@ static double cusolver(bool lu, int n, double *device, double *host)
              cudaMalloc(&ipiv, (size_t)n * sizeof(int)) == cudaSuccess &&
              cudaMalloc(&info, sizeof(int)) == cudaSuccess,
          "cuSOLVER's memory");
-    size_t bytes = (size_t)n * (size_t)n * sizeof(double);
+    size_t count = (size_t)n * (size_t)n, bytes = count * sizeof(double);
     double seconds =
-        best([=] { dominate(host, n); },
+        best([=] { copy(host, space.original, count); },
              [=] {
                  cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice);
                  if (lu)
@@ -261,6 +307,10 @@ static double cusolver(bool lu, int n, double *device, double *host)
                                       lwork, info);
                  cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost);
              });
+    int value = -1;
+    must(cudaMemcpy(&value, info, sizeof value, cudaMemcpyDeviceToHost) == cudaSuccess &&
+             value == 0,
+         "INFO of cuSOLVER");
     cudaFree(work);
     cudaFree(ipiv);
     cudaFree(info);
@@ -268,42 +318,40 @@ static double cusolver(bool lu, int n, double *device, double *host)
     return seconds;
 }
 
-#define LARGEST_ON_CPU 8192
+static struct copies *copies; /* the engine's */
 
-/* Seconds that so many bytes take one way through the pipeline: what a tall dgetrf_, too
- * narrow to be worked on before all of it is there, takes more than on the device. */
-static double copies(size_t bytes, double *device, double *pageable)
+/* The least seconds that the call's copies take each way, by themselves. */
+template <class Call>
+static void copies_alone(Call call, double *in, double *out)
 {
-    const int64_t n = 2048, m = (int64_t)(bytes / sizeof(double)) / n, square = m * n,
-                  one = 1;
-    std::vector<int64_t> ipiv((size_t)n);
-    int64_t info = -1, *device_info;
-    must(cudaMalloc(&device_info, (size_t)n * 8 + 8) == cudaSuccess, "integers");
-    auto set = [=] { fill<<<1024, 256>>>(device, (size_t)square, (size_t)m); };
-    set();
-    cudaMemcpy(pageable, device, (size_t)square * sizeof(double), cudaMemcpyDeviceToHost);
-    batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
-    double whole =
-        best(nothing, [&] { dgetrf_64_(&m, &n, pageable, &m, ipiv.data(), &info); });
-    double alone = best(set, [&] {
-        dgetrf_batch_strided_64(&m, &n, device, &m, &square, device_info + 1, &n, &one,
-                                device_info);
-        cudaDeviceSynchronize();
-    });
-    cudaFree(device_info);
-    return (whole - alone) / 2;
+    *in = *out = 1e30;
+    copies->only = true;
+    for (int i = 0; i < REPEATS; i++) {
+        copies->arrived = 0;
+        double begin = now();
+        call();
+        double end = now();
+        must(copies->arrived > begin, "copies that are not the GPU's");
+        *in = std::min(*in, copies->arrived - begin);
+        *out = std::min(*out, end - copies->arrived);
+    }
+    copies->only = false;
 }
 
-static void single(bool lu, int64_t n, double *device, double *pageable)
+static void single(bool lu, int64_t n, int64_t largest_on_cpu)
 {
     size_t count = (size_t)n * (size_t)n, bytes = count * sizeof(double);
     std::vector<int64_t> ipiv((size_t)n);
     int64_t info = -1, *device_info, square = (int64_t)count, one = 1;
     const char lower = 'L';
+    double *pageable = space.pageable, *device = space.device;
     must(cudaMalloc(&device_info, (size_t)n * 8 + 8) == cudaSuccess, "integers");
-    fill<<<1024, 256>>>(device, count, (size_t)n);
-    cudaMemcpy(pageable, device, bytes, cudaMemcpyDeviceToHost);
-    auto again = [=] { dominate(pageable, n); };
+    if (!lu)
+        set_diagonal(space.original, n, true);
+    must(cudaMemcpy(space.matrix, space.original, bytes, cudaMemcpyHostToDevice) ==
+             cudaSuccess,
+         "a matrix to the device");
+    auto again = [=] { copy(pageable, space.original, count); };
     auto call = [&] {
         if (lu)
             dgetrf_64_(&n, &n, pageable, &n, ipiv.data(), &info);
@@ -313,8 +361,16 @@ static void single(bool lu, int64_t n, double *device, double *pageable)
     batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
     double whole = best(again, call);
     must(info == 0, "INFO");
+    int64_t interchanges = 0;
+    for (int64_t i = 0; i < n && lu; i++)
+        interchanges += ipiv[(size_t)i] != i + 1;
+    must(!lu || interchanges > n / 2, "few rows were interchanged");
+    double in, out;
+    copies = copies_loaded();
+    must(copies, "bench/copies.so is not the engine");
+    copies_alone(call, &in, &out);
     double alone =
-        best([=] { fill<<<1024, 256>>>(device, count, (size_t)n); },
+        best([=] { cudaMemcpy(device, space.matrix, bytes, cudaMemcpyDeviceToDevice); },
              [=] {
                  if (lu)
                      dgetrf_batch_strided_64(&n, &n, device, &n, &square, device_info + 1,
@@ -324,67 +380,79 @@ static void single(bool lu, int64_t n, double *device, double *pageable)
                                              device_info);
                  cudaDeviceSynchronize();
              });
+    must(batchlapack_status() == BATCHLAPACK_OK, "the call on device memory");
+    double theirs = cusolver(lu, (int)n);
     double cpu = 0;
-    batchlapack_set_mode(BATCHLAPACK_MODE_CPU);
-    if (n <= LARGEST_ON_CPU) {
+    if (n <= largest_on_cpu) {
+        batchlapack_set_mode(BATCHLAPACK_MODE_CPU);
         again();
         double begin = now();
         call();
         cpu = now() - begin;
+        rest();
     }
-    double theirs = cusolver(lu, (int)n, device, pageable);
-    double one_way = copies(lu ? bytes : bytes / 2, device, pageable);
-    double bound = one_way + (one_way > alone ? one_way : alone);
-    printf("%s n %5lld: whole call %8.2f ms; copies each way %7.2f, device alone %7.2f: "
-           "x %.2f of the bound; cuSOLVER and cudaMemcpy %8.2f ms (x %.2f)",
-           lu ? "dgetrf_" : "dpotrf_", (long long)n, whole * 1e3, one_way * 1e3,
-           alone * 1e3, whole / bound, theirs * 1e3, theirs / whole);
+    double bound = out + (in > alone ? in : alone);
+    printf("%s n %5lld: whole call %8.2f ms; copy in %7.2f, device alone %7.2f, copy out "
+           "%7.2f: x %.2f of the bound; cuSOLVER and cudaMemcpy %8.2f ms (x %.2f)",
+           lu ? "dgetrf_" : "dpotrf_", (long long)n, whole * 1e3, in * 1e3, alone * 1e3,
+           out * 1e3, whole / bound, theirs * 1e3, theirs / whole);
     if (cpu > 0)
         printf("; CPU %8.2f ms (x %.2f)", cpu * 1e3, cpu / whole);
     printf("\n");
     fflush(stdout);
+    set_diagonal(space.original, n, false);
     cudaFree(device_info);
 }
 
-static int singles(const char *sizes)
+static int singles(const char *sizes, int64_t largest_on_cpu)
 {
     int64_t most = 0;
     for (const char *s = sizes; *s; s += strcspn(s, ",")) {
         s += *s == ',';
         most = atoi(s) > most ? atoi(s) : most;
     }
-    size_t bytes = (size_t)(most * most) * sizeof(double);
-    double *device, *pageable = (double *)malloc(bytes);
-    must(pageable && cudaMalloc(&device, bytes) == cudaSuccess, "memory");
-    memset(pageable, 0, bytes);
+    size_t count = (size_t)(most * most), bytes = count * sizeof(double);
+    space.original = random_numbers(count);
+    space.pageable = (double *)malloc(bytes);
+    must(space.pageable && cudaMalloc(&space.device, bytes) == cudaSuccess &&
+             cudaMalloc(&space.matrix, bytes) == cudaSuccess,
+         "memory");
     for (const char *s = sizes; *s; s += strcspn(s, ",")) {
         s += *s == ',';
         int64_t n = atoi(s);
-        single(true, n, device, pageable);
-        single(false, n, device, pageable);
+        single(true, n, largest_on_cpu);
+        single(false, n, largest_on_cpu);
     }
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "single") == 0)
-        return singles(argc > 2 ? argv[2] : "4096,8192,16384");
+    if (argc > 1 && strcmp(argv[1], "single") == 0) {
+        copies_choose();
+        return singles(argc > 2 ? argv[2] : "4096,8192,16384",
+                       argc > 3 ? atoi(argv[3]) : 8192);
+    }
     size_t bytes = (size_t)(argc > 1 ? atoi(argv[1]) : 2048) << 20;
     const char *sections = argc > 2 ? argv[2] : "bpw";
     const char *sizes = argc > 3 ? argv[3] : "32,64,128,256";
-    double *device, *pinned, *pageable = (double *)malloc(bytes);
+    double *device, *scratch, *pinned, *pageable = (double *)malloc(bytes);
+    double *original = random_numbers(bytes / sizeof(double));
     must(cudaMalloc(&device, bytes) == cudaSuccess &&
+             cudaMalloc(&scratch, bytes) == cudaSuccess &&
              cudaMallocHost(&pinned, bytes) == cudaSuccess && pageable,
          "memory");
     cudaStreamCreateWithFlags(&up, cudaStreamNonBlocking);
     cudaStreamCreateWithFlags(&down, cudaStreamNonBlocking);
-    memset(pageable, 1, bytes);
-    memset(pinned, 1, bytes);
-    measure_link(device, pinned, pageable, bytes);
+    copy(pageable, original, bytes / sizeof(double));
+    copy(pinned, original, bytes / sizeof(double));
+    measure_link(scratch, pinned, pageable, bytes);
+    must(cudaMemcpy(device, original, bytes, cudaMemcpyHostToDevice) == cudaSuccess,
+         "matrices to the device");
     for (const char *s = sizes; strchr(sections, 'b') && *s; s += strcspn(s, ",")) {
         s += *s == ',';
-        batches(atoi(s), bytes, device, pinned, pageable, strchr(sections, 'p'));
+        batches(atoi(s), bytes, original, device, scratch, pinned, pageable,
+                strchr(sections, 'p'));
     }
     for (size_t b = (size_t)128 << 20; strchr(sections, 'w') && b <= bytes; b *= 4)
         wide(b, pageable);
