@@ -373,7 +373,7 @@ static void line(const Timed &r, int precision, int n)
                ns / floor_ns(r, precision, n));
     double best = 0;
     if (peer.name) {
-        printf(" %6.1f x %s", peer.ms / ns, peer.name);
+        printf(" %6.2f x %s", peer.ms / ns, peer.name);
         best = peer.ms;
     }
     if (other != known.end()) {
@@ -608,7 +608,7 @@ int main(int argc, char **argv)
         read_known(argc > 5 ? argv[5] : "bench/magma-batched.csv");
         printf("%s, copy %.0f GB/s, %s\n", device.name, copy_speed * 1e-9, how);
     }
-    if (all_sizes || few)
+    if (all_sizes || few || both)
         repeats = 5;
     if (all_sizes) {
         cliffs();
