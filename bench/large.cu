@@ -6,26 +6,37 @@
  * routines (getrf, potrf_L, potrf_U, getrs, getrs1, getrs16, getri, gesv1, gesv1000, and
  * potrs1, potrs16, potrs, potri and posv1 of _L and _U) and precisions; sizes are
  * numbers, FIRST-LAST:STEP, or ROWSxCOLUMNS for getrf.
- * These routines must be asked for:
- * `gemm`, first: the rate of cuBLAS at these orders with an inner dimension of 512, as in
- * an update, and of n; the better of the two is what potrf and getri of the same run,
- * call and order are compared to. `update`: the engine's exact update kernel alone, C -=
- * A B with C of these orders and the inner dimension that exact getrf gives it, and with
- * 512; its share of the rate without fused operations of an H100 (and H200), 16.7 TFLOP/s
- * of double precision. `line`: getrf at these sizes against the line through the times
- * that getrf should at least have at the orders of `reach`, a fraction of cuSOLVER's; the
- * largest ratio comes last. Jobs go straight to the engine; cuSOLVER's 64-bit routines
- * run in the same process on the same data. getrs has as many right-hand sides as
- * unknowns, potrs 1000, others those of their names; cuSOLVER's inverse is its getrs with
- * the identity. gesv is also compared to getrf of the same run and the floor of its
- * solve, the greater of two times: the factors read once and the right-hand sides read
- * and written once at the speed of a copy, and 2 n^2 operations a side at the rate of
- * gemm (of exact arithmetic, without fused operations). A square getrf and potrf are also
- * solved with, by cuSOLVER, and the residual shown as LAPACK's tests do: || b - A x || /
- * (n eps || A || || x ||), in the maximum norm; of getri
- * || b - A X b || / (n eps || A || || X || || b ||). Above 30 the program fails. Prints a
- * line a routine, precision and size: milliseconds (median on fresh data), TFLOP/s and
- * how often faster than cuSOLVER. No other process should use the card.
+ *
+ * These routines must be asked for.
+ *
+ * gemm, which comes first: the rate of cuBLAS at these orders with an inner dimension of
+ * 512, as in an update, and of n; the better of the two is what potrf and getri of the
+ * same call and order are compared to.
+ *
+ * batches: getrf at these sizes as one matrix and as a batch of one, which other kernels
+ * take; the smallest ratio comes last.
+ *
+ * update: the engine's exact update kernel alone, C -= A B with C of these orders and the
+ * inner dimension that exact getrf gives it, and with 512; its share of the rate without
+ * fused operations of an H100 (and H200), 16.7 TFLOP/s of double precision.
+ *
+ * line: getrf at these sizes against the line through the times that getrf should at
+ * least have at the orders of `reach`, a fraction of cuSOLVER's; the largest ratio comes
+ * last.
+ *
+ * Jobs go straight to the engine; cuSOLVER's 64-bit routines run in the same process on
+ * the same data. getrs has as many right-hand sides as unknowns, potrs 1000, others those
+ * of their names; cuSOLVER's inverse is its getrs with the identity. gesv is also
+ * compared to getrf and the floor of its solve, the greater of two times: the factors
+ * read once and the right-hand sides read and written once at the speed of a copy, and
+ * 2 n^2 operations a side at the rate of gemm (of exact arithmetic, without fused
+ * operations).
+ *
+ * A square getrf and potrf are also solved with, by cuSOLVER, and the residual shown as
+ * LAPACK's tests do: || b - A x || / (n eps || A || || x ||), in the maximum norm; of
+ * getri || b - A X b || / (n eps || A || || X || || b ||); above 30 the program fails.
+ * Prints a line a routine, precision and size: milliseconds (median on fresh data),
+ * TFLOP/s and how often faster than cuSOLVER. No other process should use the card.
  */
 #include <cmath>
 #include <cstring>
@@ -213,9 +224,10 @@ struct Times {
     double ours, theirs;
 };
 
-enum Whose { BOTH, OURS, THEIRS };
+enum Whose { BOTH, OURS, THEIRS, AS_BATCH };
 
-/* uplo 0: getrf, else potrf. Prints its line where both are asked. */
+/* uplo 0: getrf, else potrf. Prints its line where both are asked. AS_BATCH: ours, of a
+ * matrix that an array of pointers points to, which is for the kernels of batches. */
 static Times measure(int precision, char uplo, int m, int n,
                      enum bl_arithmetic arithmetic, enum Whose whose = BOTH)
 {
@@ -233,11 +245,17 @@ static Times measure(int precision, char uplo, int m, int n,
     job.m = m;
     job.n = n;
     job.batch = 1;
-    job.a = {a, nullptr, m, 0};
+    void **array = (void **)memory(sizeof a);
+    must(cudaMemcpy(array, &a, sizeof a, cudaMemcpyHostToDevice) == cudaSuccess, "array");
+    job.a = {a, whose == AS_BATCH ? array : nullptr, m, 0};
     job.ipiv = {pivots, nullptr, 0, least};
     job.info = {info, nullptr, 0, 1};
     job.work = memory(engine->workspace(&job));
-    const int repeats = n <= 2048 ? 9 : n <= 4096 ? 5 : 3;
+    /* A batch's kernel for any order leaves most of the card idle. */
+    const int repeats = whose == AS_BATCH && n > 1024 ? 1
+                        : n <= 2048                   ? 9
+                        : n <= 4096                   ? 5
+                                                      : 3;
     Times times = {};
     double error = 0;
     if (whose != THEIRS) {
@@ -263,7 +281,7 @@ static Times measure(int precision, char uplo, int m, int n,
                                     &on_host);
     void *work = memory(on_device);
     std::vector<char> host_work(on_host + 1);
-    if (whose != OURS)
+    if (whose == BOTH || whose == THEIRS)
         times.theirs = timed(repeats, a, original, bytes, [&] {
             cusolverStatus_t status =
                 uplo ? cusolverDnXpotrf(cusolver, parameters, mode, n, t, a, n, t, work,
@@ -293,7 +311,7 @@ static Times measure(int precision, char uplo, int m, int n,
         printf("\n");
         fflush(stdout);
     }
-    void *all[] = {original, a, pivots, info, job.work, work};
+    void *all[] = {original, a, pivots, info, job.work, work, array};
     for (void *p : all)
         cudaFree(p);
     return times;
@@ -335,6 +353,27 @@ static void measure_line(int precision, const std::vector<std::pair<int, int>> &
     }
     printf("%cgetrf: at most %.2f times the line, at %d\n", "sdcz"[precision], worst,
            where);
+}
+
+/* The same matrix by the kernels of batches, which must not be faster. */
+static void measure_batches(int precision, const std::vector<std::pair<int, int>> &sizes,
+                            enum bl_arithmetic arithmetic)
+{
+    double least = HUGE_VAL;
+    int where = 0;
+    for (auto [m, n] : sizes) {
+        const double one = measure(precision, 0, m, n, arithmetic, OURS).ours,
+                     batch = measure(precision, 0, m, n, arithmetic, AS_BATCH).ours;
+        printf("%cgetrf   %6s %10.3f ms   as a batch %10.3f ms   %5.2f x\n",
+               "sdcz"[precision], size_name(m, n).c_str(), one, batch, batch / one);
+        fflush(stdout);
+        if (batch / one < least) {
+            least = batch / one;
+            where = n;
+        }
+    }
+    printf("%cgetrf: at least %.2f times as fast as a batch, at %d\n", "sdcz"[precision],
+           least, where);
 }
 
 /* getri where `inverse`, else getrs; on factors. */
@@ -780,6 +819,10 @@ int main(int argc, char **argv)
         if (*routines && listed(routines, "line") &&
             listed(precisions, std::string(1, "sdcz"[p])))
             measure_line(p, sizes, fast ? BL_FAST : BL_EXACT);
+    for (int p = 0; p < BL_PRECISIONS; p++)
+        if (*routines && listed(routines, "batches") &&
+            listed(precisions, std::string(1, "sdcz"[p])))
+            measure_batches(p, sizes, fast ? BL_FAST : BL_EXACT);
     for (int p = 0; p < BL_PRECISIONS; p++)
         for (auto [m, n] : sizes)
             if (*routines && listed(routines, "update") && m == n &&
