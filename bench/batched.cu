@@ -3,6 +3,7 @@
  *
  *     bench/batched ENGINE [routines [precisions [sizes [magma-batched.csv [how]]]]]
  *     bench/batched ENGINE cliffs
+ *     bench/batched ENGINE small [precisions [sizes]]
  *
  * ENGINE is libbatchlapack_cuda.so; the others are comma-separated lists, "" for all of
  * getrf, gesv, getri, geinv and potrf (lower), precisions and sizes. By name also getrs
@@ -11,20 +12,29 @@
  * Jobs go straight to the engine. cuBLAS and cuSOLVER run in the same process on the same
  * data; MAGMA's figures come from a file and are scaled by the two copy speeds. Prints a
  * line a routine, precision and size: nanoseconds a matrix (median), times over the
- * floor, how often faster than each peer. The floor is every matrix read once and written
+ * floor, how often faster than each peer; of gedet and getrfsp, if getrf was asked for
+ * too, also the time over getrf's. The floor is every matrix read once and written
  * once at the measured speed of a copy, or the arithmetic in separate products and sums
  * where that takes longer; of Cholesky the triangle in whole 32-byte sectors.
  *
- * how: exact (the default), fast, auto (what the library takes if nothing is asked for,
- * by src/tune.def), or once, for a profiler that begins where it is told to
+ * how: exact (the default), fast, auto (what the library takes if nothing is asked for),
+ * or once, for a profiler that begins where it is told to
  * (bench/tiny_profile): one launch a point and nothing else between cudaProfilerStart and
  * cudaProfilerStop, no peers, no times; prints routine, precision, n and matrices. A
  * routine 1000 is getrf of 1000 matrices of order 32, which is timed in any case.
+ * both: exact and fast beside each other, and which of them auto takes; a line that
+ * breaks a rule of auto (fast gains 10 %; exact only where it is ahead of every peer)
+ * ends with an exclamation mark and the rule.
  *
  * cliffs: double getrf at every size from 33 to 200 and every 16th to 1024, its time over
  * that of a line through a few times that are good ones on an H100 (straight where both
- * scales are logarithmic); prints what is above 1.3 and the worst. No other process
- * should use the card.
+ * scales are logarithmic); the worst comes last.
+ *
+ * small: getrf, gesv (one right-hand side) and potrf of 1, 4, 16 and 64 matrices:
+ * microseconds a call, GFLOP/s of 2/3, 2/3 and 1/3 n^3 operations (four times as many of
+ * complex numbers), and how often faster than the batched routines of cuBLAS (potrf:
+ * cuSOLVER) and than cuSOLVER's routine for one matrix on eight streams. Both in what the
+ * library takes. No other process should use the card.
  */
 #include <cmath>
 #include <cstring>
@@ -34,24 +44,31 @@
 #include <dlfcn.h>
 #include <map>
 
-#include "../src/engine.h"
+#include "automatic.h"
 #include "device.cuh"
 
 static const int sizes[] = {2,  3,  4,  5,  7,  8,  11,  15,  16,  17,  20,  24,
                             25, 31, 32, 48, 64, 96, 128, 160, 190, 256, 512, 1024};
 static const size_t element[] = {4, 8, 8, 16};
-static const int REPEATS = 7;
+static const int small_sizes[] = {256, 512, 1024}, small_batches[] = {1, 4, 16, 64};
 
 static const struct bl_engine *engine;
 static void *queue;
 static enum bl_arithmetic arithmetic = BL_EXACT;
-static bool automatic; /* arithmetic_of() says which */
+static bool automatic; /* the library says which */
+static bool both;      /* beside each other */
 static bool once;      /* for a profiler */
+static int repeats = 7;
 static char *original, *a, *x, *b, *integers, *pointers, *peer_pointers, *side_pointers;
 static cublasHandle_t cublas;
 static cusolverDnHandle_t cusolver;
-static double copy_speed;                   /* bytes read and written a second */
-static std::map<std::string, double> magma; /* nanoseconds a matrix, scaled */
+static double copy_speed; /* bytes read and written a second */
+struct Known {
+    double ns; /* a matrix, scaled */
+    std::string who;
+};
+static std::map<std::string, Known> known;     /* of the file */
+static std::map<std::string, double> getrf_ns; /* ours, by precision and order */
 
 /* On the queue: it does not wait for the default stream, where a copy on the device goes
  * on after the call. */
@@ -69,9 +86,9 @@ static double timed(size_t bytes, Call call)
 {
     cudaStream_t stream = (cudaStream_t)queue;
     return times(
-        stream, REPEATS,
+        stream, repeats,
         [&] { cudaMemcpyAsync(a, original, bytes, cudaMemcpyDeviceToDevice, stream); },
-        call)[REPEATS / 2];
+        call)[(size_t)repeats / 2];
 }
 
 /* What can be asked for: how a matrix is read and written, in whole or in triangles, and
@@ -111,45 +128,11 @@ static const Timed routines[] = {
     {"getrfnp", BL_GETRFNP, 0, 0, 1, 1, 0, 2. / 3, true},
 };
 
-/* Of a batch, as bl_arithmetic_of() in src/tune.c says it. */
-static enum bl_arithmetic arithmetic_of(const Timed &r, int precision, int n)
-{
-    static const struct {
-        enum bl_routine_id routine;
-        bool upper;
-        int exact_to[4];
-    } limits[] = {
-#define BATCH_LIMIT(NAME, s, d, c, z) {BL_##NAME, false, {s, d, c, z}},
-#define UPPER_LIMIT(NAME, s, d, c, z) {BL_##NAME, true, {s, d, c, z}},
-#include "../src/tune.def"
-#undef BATCH_LIMIT
-#undef UPPER_LIMIT
-    };
-    static const int chains[] = {
-#define T(name, flops, fast_lapack, reference, chain) chain,
-#define E(name, flops, chain) chain,
-#include "../src/tune.def"
-#undef T
-#undef E
-    };
-    if (!automatic)
-        return arithmetic;
-    for (const auto &limit : limits) {
-        const int to = limit.exact_to[precision];
-        if (limit.routine == r.routine && limit.upper == (r.uplo == 'U') && to && n > to)
-            return BL_FAST;
-    }
-    const bool chain =
-        r.routine == BL_GETRS ? r.trans != 'N' : r.nrhs > 0 && r.uplo == 'L';
-    return chain && n > chains[r.routine] ? BL_FAST : BL_EXACT;
-}
-
 static struct bl_job job_of(const Timed &r, int precision, int n, int64_t batch)
 {
     struct bl_job job = {};
     job.routine = r.routine;
     job.precision = (enum bl_precision)precision;
-    job.arithmetic = arithmetic_of(r, precision, n);
     job.uplo = r.uplo;
     job.trans = r.trans;
     job.int_size = 4;
@@ -163,6 +146,8 @@ static struct bl_job job_of(const Timed &r, int precision, int n, int64_t batch)
     job.phase = {x, nullptr, 0, 1};
     job.logabs = {b, nullptr, 0, 1};
     job.info = {integers + (size_t)batch * n * 4, nullptr, 0, 1};
+    job.arithmetic =
+        automatic ? (enum bl_arithmetic)automatic_arithmetic(&job) : arithmetic;
     return job;
 }
 
@@ -259,25 +244,17 @@ static void run_once(const char *name, struct bl_job job, size_t bytes)
            (long long)job.batch);
 }
 
-static void line(const Timed &r, int precision, int n)
+struct Peer {
+    double ms;
+    const char *name; /* NULL: there is none */
+};
+
+/* cuBLAS or cuSOLVER on the same data, `alone`: for gesv its factorization alone. */
+static Peer peer_of(const Timed &r, int precision, int n, int64_t batch, bool alone)
 {
-    const int64_t batch = batch_of(n);
-    size_t e = element[precision], one = (size_t)n * n * e, bytes = one * (size_t)batch;
-    fill_all(precision, original, (size_t)n * n * batch, r.triangle() ? n : 0);
-    fill_all(precision, b, (size_t)n * batch, 0);
-    struct bl_job job = job_of(r, precision, n, batch);
+    const size_t e = element[precision], one = (size_t)n * n * e,
+                 bytes = one * (size_t)batch;
     int *ipiv = (int *)integers, *info = ipiv + (size_t)batch * n;
-    if (r.factored()) {
-        const Timed &factors = routines[r.triangle() ? 4 : 0];
-        copy(a, original, bytes);
-        run(job_of(factors, precision, n, batch));
-        copy(original, a, bytes);
-    }
-    if (once) {
-        run_once(r.name, job, bytes);
-        return;
-    }
-    double ns = timed(bytes, [&] { run(job); }) / (double)batch * 1e6, peer = 0;
     fill_pointers(pointers, a, one, batch);
     fill_pointers(peer_pointers, x, one, batch);
     fill_pointers(side_pointers, b, (size_t)n * e, batch);
@@ -289,17 +266,25 @@ static void line(const Timed &r, int precision, int n)
     bool good = true;
     const cublasFillMode_t half =
         r.uplo == 'U' ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
-    const char *name = "cuBLAS";
+    const auto solve = [&](cublasOperation_t trans) {
+        return peer_getrs[precision](cublas, trans, n, 1, in, n, ipiv, sides, n, &wrong,
+                                     many) == 0 &&
+               wrong == 0;
+    };
+    Peer peer = {0, "cuBLAS"};
     switch (r.routine) {
     case BL_GETRF:
     case BL_GESV:
-        name = r.routine == BL_GESV ? "cuBLAS getrf alone" : name;
-        peer = timed(bytes, [&] {
+        if (r.routine == BL_GESV && alone)
+            peer.name = "cuBLAS getrf alone";
+        peer.ms = timed(bytes, [&] {
             good &= peer_getrf[precision](cublas, n, from, n, ipiv, info, many) == 0;
+            if (r.routine == BL_GESV && !alone)
+                good &= solve(CUBLAS_OP_N);
         });
         break;
     case BL_GETRI:
-        peer = timed(bytes, [&] {
+        peer.ms = timed(bytes, [&] {
             good &= peer_getri[precision](cublas, n, in, n, ipiv, to, n, info, many) == 0;
         });
         break;
@@ -311,45 +296,212 @@ static void line(const Timed &r, int precision, int n)
         double whole = n > 32 ? apart : timed(bytes, [&] {
             good &= peer_matinv[precision](cublas, n, in, n, to, n, info, many) == 0;
         });
-        peer = std::min(whole, apart);
+        peer.ms = std::min(whole, apart);
         break;
     }
     case BL_GETRS:
-        peer = timed(bytes, [&] {
-            good &=
-                peer_getrs[precision](cublas, r.trans == 'N' ? CUBLAS_OP_N : CUBLAS_OP_T,
-                                      n, 1, in, n, ipiv, sides, n, &wrong, many) == 0 &&
-                wrong == 0;
-        });
+        peer.ms = timed(
+            bytes, [&] { good &= solve(r.trans == 'N' ? CUBLAS_OP_N : CUBLAS_OP_T); });
         break;
     case BL_POTRF:
-        name = "cuSOLVER";
-        peer = timed(bytes, [&] {
+        peer.name = "cuSOLVER";
+        peer.ms = timed(bytes, [&] {
             good &= peer_potrf[precision](cusolver, half, n, (void **)pointers, n, info,
                                           many) == 0;
         });
         break;
     case BL_POTRS:
-        name = "cuSOLVER";
-        peer = timed(bytes, [&] {
+        peer.name = "cuSOLVER";
+        peer.ms = timed(bytes, [&] {
             good &= peer_potrs[precision](cusolver, half, n, 1, (void **)pointers, n,
                                           (void **)side_pointers, n, info, many) == 0;
         });
         break;
     default:
-        name = nullptr;
+        peer.name = nullptr;
     }
     must(good, "peer");
-    peer *= 1e6 / (double)batch;
-    auto known = magma.find("sdcz"[precision] + std::string(r.name) + std::to_string(n));
-    printf("%-6s %c %3d %9.3f ns %6.2f x floor", r.name, "sdcz"[precision], n, ns,
-           ns / floor_ns(r, precision, n));
-    if (name)
-        printf(" %6.1f x %s", peer / ns, name);
-    if (known != magma.end())
-        printf(" %5.2f x MAGMA", known->second / ns);
+    return peer;
+}
+
+/* Which rule of `auto` its choice breaks, with the best peer's time or 0; NULL: none. */
+static const char *broken_rule(enum bl_arithmetic taken, double exact, double fast,
+                               double peer)
+{
+    if (taken == BL_FAST)
+        return exact < 1.1 * fast ? "fast without 10 %" : nullptr;
+    return peer > 0 && exact >= peer ? "exact behind a peer" : nullptr;
+}
+
+static void line(const Timed &r, int precision, int n)
+{
+    const int64_t batch = batch_of(n);
+    const size_t bytes = (size_t)n * n * element[precision] * (size_t)batch;
+    fill_all(precision, original, (size_t)n * n * batch, r.triangle() ? n : 0);
+    fill_all(precision, b, (size_t)n * batch, 0);
+    struct bl_job job = job_of(r, precision, n, batch);
+    if (r.factored()) {
+        const Timed &factors = routines[r.triangle() ? 4 : 0];
+        copy(a, original, bytes);
+        run(job_of(factors, precision, n, batch));
+        copy(original, a, bytes);
+    }
+    if (once) {
+        run_once(r.name, job, bytes);
+        return;
+    }
+    const double scale = 1e6 / (double)batch;
+    const enum bl_arithmetic taken = job.arithmetic;
+    double in[2] = {}; /* exact and fast arithmetic */
+    for (enum bl_arithmetic how : {BL_EXACT, BL_FAST})
+        if (both || how == taken) {
+            job.arithmetic = how;
+            in[how] = timed(bytes, [&] { run(job); }) * scale;
+        }
+    const double ns = in[taken];
+    Peer peer = peer_of(r, precision, n, batch, true);
+    peer.ms *= scale;
+    const std::string point = "sdcz"[precision] + std::to_string(n);
+    const auto other =
+        known.find("sdcz"[precision] + std::string(r.name) + std::to_string(n));
+    if (both)
+        printf("%-7s %c %4d %11.3f ns exact %11.3f ns fast %5.2f x, auto is %s", r.name,
+               "sdcz"[precision], n, in[BL_EXACT], in[BL_FAST],
+               in[BL_EXACT] / in[BL_FAST], taken == BL_FAST ? "fast: " : "exact:");
+    else
+        printf("%-6s %c %3d %9.3f ns %6.2f x floor", r.name, "sdcz"[precision], n, ns,
+               ns / floor_ns(r, precision, n));
+    double best = 0;
+    if (peer.name) {
+        printf(" %6.2f x %s", peer.ms / ns, peer.name);
+        best = peer.ms;
+    }
+    if (other != known.end()) {
+        printf(" %5.2f x %s", other->second.ns / ns, other->second.who.c_str());
+        best = best > 0 ? std::min(best, other->second.ns) : other->second.ns;
+    }
+    if (r.routine == BL_GETRF)
+        getrf_ns[point] = ns;
+    else if (getrf_ns.count(point) && (r.routine == BL_GEDET || r.routine == BL_GETRFSP))
+        printf(" %6.3f of getrf", ns / getrf_ns[point]);
+    const char *rule =
+        both ? broken_rule(taken, in[BL_EXACT], in[BL_FAST], best) : nullptr;
+    if (rule)
+        printf(" ! %s", rule);
     printf("\n");
     fflush(stdout);
+}
+
+/* cuSOLVER's routine for one matrix, on matrices that are far from filling the card: as
+ * many at a time as there are streams. */
+class Streams
+{
+    static const int COUNT = 8;
+    struct One {
+        cudaStream_t stream;
+        cudaEvent_t done;
+        cusolverDnHandle_t handle;
+        void *work;
+        std::vector<char> host_work;
+    } all[COUNT];
+    cusolverDnParams_t parameters;
+    cudaEvent_t begin;
+    size_t on_device = 0, on_host = 0;
+    cudaDataType type;
+    int64_t n;
+    bool factors_lu;
+
+  public:
+    Streams(const Timed &r, int precision, int order) : n(order)
+    {
+        static const cudaDataType types[] = {CUDA_R_32F, CUDA_R_64F, CUDA_C_32F,
+                                             CUDA_C_64F};
+        type = types[precision];
+        factors_lu = !r.triangle();
+        must(cusolverDnCreateParams(&parameters) == 0 &&
+                 cudaEventCreate(&begin) == cudaSuccess,
+             "cuSOLVER");
+        if (factors_lu)
+            cusolverDnXgetrf_bufferSize(cusolver, parameters, n, n, type, a, n, type,
+                                        &on_device, &on_host);
+        else
+            cusolverDnXpotrf_bufferSize(cusolver, parameters, CUBLAS_FILL_MODE_LOWER, n,
+                                        type, a, n, type, &on_device, &on_host);
+        for (One &one : all) {
+            one.host_work.resize(on_host + 1);
+            must(cudaStreamCreateWithFlags(&one.stream, cudaStreamNonBlocking) ==
+                         cudaSuccess &&
+                     cudaEventCreate(&one.done) == cudaSuccess &&
+                     cusolverDnCreate(&one.handle) == 0 &&
+                     cusolverDnSetStream(one.handle, one.stream) == 0 &&
+                     cudaMalloc(&one.work, on_device + 1) == cudaSuccess,
+                 "cuSOLVER");
+        }
+    }
+    ~Streams()
+    {
+        for (One &one : all) {
+            cusolverDnDestroy(one.handle);
+            cudaStreamDestroy(one.stream);
+            cudaEventDestroy(one.done);
+            cudaFree(one.work);
+        }
+        cusolverDnDestroyParams(parameters);
+        cudaEventDestroy(begin);
+    }
+    /* Of the matrices at `a`; their pivots of 64 bits go to `x`. */
+    bool factor(size_t bytes, int64_t batch, int *info)
+    {
+        bool good = cudaEventRecord(begin, (cudaStream_t)queue) == cudaSuccess;
+        for (One &one : all)
+            good &= cudaStreamWaitEvent(one.stream, begin, 0) == cudaSuccess;
+        for (int64_t i = 0; i < batch; i++) {
+            One &one = all[i % COUNT];
+            char *matrix = a + (size_t)i * bytes;
+            int64_t *pivots = (int64_t *)x + i * n;
+            good &=
+                (factors_lu
+                     ? cusolverDnXgetrf(one.handle, parameters, n, n, type, matrix, n,
+                                        pivots, type, one.work, on_device,
+                                        one.host_work.data(), on_host, info + i)
+                     : cusolverDnXpotrf(one.handle, parameters, CUBLAS_FILL_MODE_LOWER, n,
+                                        type, matrix, n, type, one.work, on_device,
+                                        one.host_work.data(), on_host, info + i)) ==
+                CUSOLVER_STATUS_SUCCESS;
+        }
+        for (One &one : all)
+            good &= cudaEventRecord(one.done, one.stream) == cudaSuccess &&
+                    cudaStreamWaitEvent((cudaStream_t)queue, one.done, 0) == cudaSuccess;
+        return good;
+    }
+};
+
+static void small_batches_of(const Timed &r, int precision, int n)
+{
+    const size_t one = (size_t)n * n * element[precision];
+    Streams streams(r, precision, n);
+    for (int batch : small_batches) {
+        const size_t bytes = one * (size_t)batch;
+        int *info = (int *)integers + (size_t)batch * n;
+        fill_all(precision, original, (size_t)n * n * batch, r.triangle() ? n : 0);
+        fill_all(precision, b, (size_t)n * batch, 0);
+        struct bl_job job = job_of(r, precision, n, batch);
+        const double ours = timed(bytes, [&] { run(job); });
+        const Peer peer = peer_of(r, precision, n, batch, false);
+        const double flops = r.flops * n * n * n * batch * (precision >= BL_C ? 4 : 1);
+        printf("small %-5s %c %4d x %2d %11.2f us %9.1f GFLOP/s %7.2f x %s", r.name,
+               "sdcz"[precision], n, batch, ours * 1e3, flops / ours * 1e-6,
+               peer.ms / ours, r.triangle() ? "cuSOLVER batched" : peer.name);
+        if (r.routine != BL_GESV) {
+            bool good = true;
+            const double loop =
+                timed(bytes, [&] { good &= streams.factor(one, batch, info); });
+            must(good, "cuSOLVER");
+            printf(" %7.2f x cuSOLVER on streams", loop / ours);
+        }
+        printf("\n");
+        fflush(stdout);
+    }
 }
 
 /* Nanoseconds a matrix, of getrf in double. */
@@ -377,8 +529,7 @@ static void cliffs()
         struct bl_job job = job_of(routines[0], BL_D, n, batch);
         double ns = timed(bytes, [&] { run(job); }) / (double)batch * 1e6;
         double ratio = ns / line_at(n);
-        if (ratio > 1.3)
-            printf("dgetrf %4d %10.1f ns %5.2f x the line\n", n, ns, ratio);
+        printf("dgetrf %4d %10.1f ns %5.2f x the line\n", n, ns, ratio);
         if (ratio > worst) {
             worst = ratio;
             at = n;
@@ -388,15 +539,20 @@ static void cliffs()
     printf("worst: %.2f x the line, at n = %d\n", worst, at);
 }
 
-static void read_magma(const char *path)
+/* Lines without a name are MAGMA's. */
+static void read_known(const char *path)
 {
     FILE *f = fopen(path, "r");
-    char text[200], name[32];
+    char text[200], name[32], who[32];
     int n, batch;
     double ms;
-    while (f && fgets(text, sizeof text, f))
-        if (sscanf(text, "%31[^,#],%d,%d,%lf", name, &n, &batch, &ms) == 4)
-            magma[name + std::to_string(n)] = ms / batch * 1e6 * 3013.6e9 / copy_speed;
+    while (f && fgets(text, sizeof text, f)) {
+        const int items =
+            sscanf(text, "%31[^,#],%d,%d,%lf,%31s", name, &n, &batch, &ms, who);
+        if (items >= 4)
+            known[name + std::to_string(n)] = {ms / batch * 1e6 * 3013.6e9 / copy_speed,
+                                               items == 5 ? who : "MAGMA"};
+    }
     if (f)
         fclose(f);
 }
@@ -406,10 +562,12 @@ int main(int argc, char **argv)
     const char *path = argc > 1 ? argv[1] : ".libs/libbatchlapack_cuda.so";
     const char *which = argc > 2 ? argv[2] : "", *precisions = argc > 3 ? argv[3] : "";
     const char *orders = argc > 4 ? argv[4] : "";
-    const char *how = argc > 6 ? argv[6] : "exact";
+    const bool all_sizes = !strcmp(which, "cliffs"), few = !strcmp(which, "small");
+    const char *how = all_sizes || few ? "auto" : argc > 6 ? argv[6] : "exact";
     if (!strcmp(how, "fast"))
         arithmetic = BL_FAST;
-    automatic = !strcmp(how, "auto");
+    both = !strcmp(how, "both");
+    automatic = both || !strcmp(how, "auto");
     once = !strcmp(how, "once");
     void *handle = dlopen(path, RTLD_NOW);
     engine = handle ? (const struct bl_engine *)dlsym(handle, BL_ENGINE_SYMBOL) : nullptr;
@@ -419,7 +577,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "batched: %s: %s\n", path, engine ? why : dlerror());
         return 1;
     }
-    const bool all_sizes = !strcmp(which, "cliffs");
     size_t most = (size_t)200000 * 32 * 32 * 16, count = 400000, rows = 200000 * 32;
     for (int n : sizes)
         if (all_sizes || listed(orders, std::to_string(n))) {
@@ -448,13 +605,23 @@ int main(int argc, char **argv)
             cudaMemcpyAsync(x, a, most, cudaMemcpyDeviceToDevice, (cudaStream_t)queue);
         });
         copy_speed = 2 * (double)most / ms * 1e3;
-        read_magma(argc > 5 ? argv[5] : "bench/magma-batched.csv");
+        read_known(argc > 5 ? argv[5] : "bench/magma-batched.csv");
         printf("%s, copy %.0f GB/s, %s\n", device.name, copy_speed * 1e-9, how);
     }
+    if (all_sizes || few || both)
+        repeats = 5;
     if (all_sizes) {
         cliffs();
         return 0;
     }
+    for (int which_one : {0, 1, 4}) /* getrf, gesv, potrf */
+        for (int p = 0; few && p < BL_PRECISIONS; p++)
+            for (int n : small_sizes)
+                if (listed(precisions, std::string(1, "sdcz"[p])) &&
+                    listed(orders, std::to_string(n)))
+                    small_batches_of(routines[which_one], p, n);
+    if (few)
+        return 0;
     for (const Timed &r : routines)
         for (int p = 0; p < BL_PRECISIONS; p++)
             for (int n : sizes)

@@ -6,29 +6,49 @@
  * routines (getrf, potrf_L, potrf_U, getrs, getrs1, getrs16, getri, gesv1, gesv1000, and
  * potrs1, potrs16, potrs, potri and posv1 of _L and _U) and precisions; sizes are
  * numbers, FIRST-LAST:STEP, or ROWSxCOLUMNS for getrf.
- * The routine `gemm` must be asked for: the rate of cuBLAS at these orders with an inner
- * dimension of 512, to which that of a factorization may be compared.
- * So must the routine `line`: getrf at these sizes against the line through the
- * times that getrf should at least have at the orders of `reach`, a fraction of
- * cuSOLVER's; the largest ratio comes last.
+ *
+ * These routines must be asked for.
+ *
+ * gemm, which comes first: the rate of cuBLAS at these orders with an inner dimension of
+ * 512, as in an update, and of n; the better of the two is what potrf and getri of the
+ * same call and order are compared to.
+ *
+ * batches: getrf at these sizes as one matrix and as a batch of one, which other kernels
+ * take; the smallest ratio comes last.
+ *
+ * update: the engine's exact update kernel alone, C -= A B with C of these orders and the
+ * inner dimension that exact getrf gives it, and with 512; its share of the rate without
+ * fused operations of an H100 (and H200), 16.7 TFLOP/s of double precision.
+ *
+ * line: getrf at these sizes against the line through the times that getrf should at
+ * least have at the orders of `reach`, a fraction of cuSOLVER's; the largest ratio comes
+ * last.
+ *
  * Jobs go straight to the engine; cuSOLVER's 64-bit routines run in the same process on
  * the same data. getrs has as many right-hand sides as unknowns, potrs 1000, others those
- * of their names; cuSOLVER's inverse is
- * its getrs with the identity. A square getrf is also solved with, by cuSOLVER, and its
- * residual shown as LAPACK's tests do: || b - A x || / (n eps || A || || x ||), in the
- * maximum norm; above 30 the program fails. Prints a line a routine, precision and size:
- * milliseconds (median on fresh data), TFLOP/s and how often faster than cuSOLVER. No
- * other process should use the card.
+ * of their names; cuSOLVER's inverse is its getrs with the identity. gesv is also
+ * compared to getrf and the floor of its solve, the greater of two times: the factors
+ * read once and the right-hand sides read and written once at the speed of a copy, and
+ * 2 n^2 operations a side at the rate of gemm (of exact arithmetic, without fused
+ * operations).
+ *
+ * A square getrf and potrf are also solved with, by cuSOLVER, and the residual shown as
+ * LAPACK's tests do: || b - A x || / (n eps || A || || x ||), in the maximum norm; of
+ * getri || b - A X b || / (n eps || A || || X || || b ||); above 30 the program fails.
+ * Prints a line a routine, precision and size: milliseconds (median on fresh data),
+ * TFLOP/s and how often faster than cuSOLVER. No other process should use the card.
  */
 #include <cmath>
 #include <cstring>
 #include <cublas_v2.h>
 #include <cusolverDn.h>
 #include <dlfcn.h>
+#include <map>
 #include <utility>
 
 #include "../src/engine.h"
 #include "device.cuh"
+#include "large.h"
 
 static const int standard_sizes[] = {512, 1024, 1536, 2048, 3000, 4096, 8192};
 static const size_t element[] = {4, 8, 8, 16};
@@ -38,6 +58,11 @@ static const struct bl_engine *engine;
 static void *queue;
 static cusolverDnHandle_t cusolver;
 static cusolverDnParams_t parameters;
+
+/* Operations a second without fused multiplication and addition, of real numbers; and of
+ * gemm, where it was measured. */
+static const double separate_rate[] = {33.4e12, 16.7e12, 33.4e12, 16.7e12};
+static std::map<std::pair<int, int>, double> gemm_rate; /* by precision and order */
 
 /* Median milliseconds on fresh data; the first run does not count. */
 template <class Call>
@@ -51,22 +76,26 @@ static double timed(int repeats, void *a, const void *original, size_t bytes, Ca
 }
 
 /* A thread owns a row: what is left of b, which B becomes, and the sum of its moduli (of
- * a complex number, the sum of its parts'). */
+ * a complex number, the sum of its parts'). Of A, with `uplo`, only that triangle is
+ * read: the other one is its conjugate transpose. */
 template <class R, int PARTS>
-__global__ void subtract_product(const R *a, int n, const R *x, R *b, R *sums)
+__global__ void subtract_product(const R *a, int n, char uplo, const R *x, R *b, R *sums)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n)
         return;
     double re = 0, im = 0, sum = 0;
     for (int j = 0; j < n; j++) {
-        const R *p = a + PARTS * (i + (size_t)j * n), *y = x + PARTS * j;
+        const bool turned = (uplo == 'L' && i < j) || (uplo == 'U' && i > j);
+        const R *p = a + PARTS * (turned ? j + (size_t)i * n : i + (size_t)j * n),
+                *y = x + PARTS * j;
         re += (double)p[0] * y[0];
         sum += fabs((double)p[0]);
         if (PARTS == 2) {
-            re -= (double)p[PARTS - 1] * y[PARTS - 1];
-            im += (double)p[0] * y[PARTS - 1] + (double)p[PARTS - 1] * y[0];
-            sum += fabs((double)p[PARTS - 1]);
+            const double q = turned ? -p[PARTS - 1] : p[PARTS - 1];
+            re -= q * y[PARTS - 1];
+            im += (double)p[0] * y[PARTS - 1] + q * y[0];
+            sum += fabs(q);
         }
     }
     b[PARTS * i] -= (R)re;
@@ -100,56 +129,105 @@ static std::string size_name(int m, int n)
     return m == n ? std::to_string(n) : std::to_string(m) + "x" + std::to_string(n);
 }
 
-/* Of the factors and their 64-bit pivots, of order n, and the matrix. */
+/* A residual in one precision. */
 template <class R, int PARTS>
-static double residual_of(int precision, const void *original, const void *factors,
-                          const void *pivots, int n)
-{
-    void *b = memory((size_t)n * PARTS * sizeof(R)),
-         *x = memory((size_t)n * PARTS * sizeof(R)), *sums = memory(n * sizeof(R)),
-         *info = memory(sizeof(int));
-    const cudaDataType t = type_of[precision];
-    fill_all(precision, b, n, 0);
-    must(cudaMemcpy(x, b, (size_t)n * PARTS * sizeof(R), cudaMemcpyDeviceToDevice) ==
-                 cudaSuccess &&
-             cudaDeviceSynchronize() == cudaSuccess &&
-             cusolverDnXgetrs(cusolver, parameters, CUBLAS_OP_N, n, 1, t, factors, n,
-                              (const int64_t *)pivots, t, x, n,
-                              (int *)info) == CUSOLVER_STATUS_SUCCESS &&
-             cudaDeviceSynchronize() == cudaSuccess,
-         "getrs");
-    subtract_product<R, PARTS><<<(n + 255) / 256, 256>>>((const R *)original, n,
-                                                         (const R *)x, (R *)b, (R *)sums);
-    must(cudaDeviceSynchronize() == cudaSuccess, "residual");
-    const double result = largest<R>(b, (size_t)n * PARTS) /
-                          (largest<R>(sums, n) * largest<R>(x, (size_t)n * PARTS) * n *
-                           (sizeof(R) == 4 ? 0x1p-24 : 0x1p-53));
-    for (void *p : {b, x, sums, info})
-        cudaFree(p);
-    return result;
-}
+struct Residual {
+    const int precision, n;
+    const size_t bytes;
+    void *const b, *const x, *const sums, *const info;
+    const double scale;
 
-static double residual(int precision, const void *original, const void *factors,
-                       const void *pivots, int n)
+    Residual(int type, int order)
+        : precision(type), n(order), bytes((size_t)n * PARTS * sizeof(R)),
+          b(memory(bytes)), x(memory(bytes)), sums(memory(n * sizeof(R))),
+          info(memory(sizeof(int))), scale(n * (sizeof(R) == 4 ? 0x1p-24 : 0x1p-53))
+    {
+        fill_all(precision, b, n, 0);
+        must(cudaMemcpy(x, b, bytes, cudaMemcpyDeviceToDevice) == cudaSuccess &&
+                 cudaDeviceSynchronize() == cudaSuccess,
+             "residual");
+    }
+    ~Residual()
+    {
+        for (void *p : {b, x, sums, info})
+            cudaFree(p);
+    }
+    /* to -= A from; the norm of A. */
+    double subtract(const void *a, char uplo, const void *from, void *to) const
+    {
+        subtract_product<R, PARTS><<<(n + 255) / 256, 256>>>(
+            (const R *)a, n, uplo, (const R *)from, (R *)to, (R *)sums);
+        must(cudaDeviceSynchronize() == cudaSuccess, "residual");
+        return largest<R>(sums, n);
+    }
+    /* Of the factors and, without `uplo`, their 64-bit pivots. */
+    double of_factors(const void *original, char uplo, const void *factors,
+                      const void *pivots) const
+    {
+        const cudaDataType t = type_of[precision];
+        const cublasFillMode_t mode =
+            uplo == 'U' ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
+        must((uplo ? cusolverDnXpotrs(cusolver, parameters, mode, n, 1, t, factors, n, t,
+                                      x, n, (int *)info)
+                   : cusolverDnXgetrs(cusolver, parameters, CUBLAS_OP_N, n, 1, t, factors,
+                                      n, (const int64_t *)pivots, t, x, n,
+                                      (int *)info)) == CUSOLVER_STATUS_SUCCESS &&
+                 cudaDeviceSynchronize() == cudaSuccess,
+             "solve");
+        const double norm = subtract(original, uplo, x, b);
+        return largest<R>(b, n * PARTS) / (norm * largest<R>(x, n * PARTS) * scale);
+    }
+    /* || b || is about 1. */
+    double of_inverse(const void *original, const void *inverse) const
+    {
+        void *product = memory(bytes);
+        must(cudaMemset(product, 0, bytes) == cudaSuccess, "residual");
+        const double inverse_norm = subtract(inverse, 0, b, product), /* -X b */
+            most = largest<R>(b, n * PARTS);
+        must(cudaMemset(x, 0, bytes) == cudaSuccess, "residual");
+        const double norm = subtract(original, 0, product, x); /* A X b */
+        std::vector<R> to(n * PARTS), from(n * PARTS);
+        must(cudaMemcpy(to.data(), x, bytes, cudaMemcpyDeviceToHost) == cudaSuccess &&
+                 cudaMemcpy(from.data(), b, bytes, cudaMemcpyDeviceToHost) == cudaSuccess,
+             "residual");
+        double error = 0;
+        for (int i = 0; i < n * PARTS; i++) {
+            const double e = std::fabs((double)to[i] - from[i]);
+            error = e == e && error == error ? std::max(error, e) : NAN;
+        }
+        cudaFree(product);
+        return error / (norm * inverse_norm * most * scale);
+    }
+};
+
+template <class Ask>
+static double residual(int precision, int n, Ask ask)
 {
-    return precision == BL_S ? residual_of<float, 1>(BL_S, original, factors, pivots, n)
-           : precision == BL_D
-               ? residual_of<double, 1>(BL_D, original, factors, pivots, n)
-           : precision == BL_C
-               ? residual_of<float, 2>(BL_C, original, factors, pivots, n)
-               : residual_of<double, 2>(BL_Z, original, factors, pivots, n);
+    return precision == BL_S   ? ask(Residual<float, 1>(BL_S, n))
+           : precision == BL_D ? ask(Residual<double, 1>(BL_D, n))
+           : precision == BL_C ? ask(Residual<float, 2>(BL_C, n))
+                               : ask(Residual<double, 2>(BL_Z, n));
 }
 
 static bool bad; /* a residual is too large */
+
+/* Of the rate of gemm, if it was measured; operations a millisecond. */
+static void print_share(int precision, int n, double rate)
+{
+    const auto gemm = gemm_rate.find({precision, n});
+    if (gemm != gemm_rate.end())
+        printf("   %.1f %% of gemm", 1e5 * rate / gemm->second);
+}
 
 /* Milliseconds; cuSOLVER's are 0 where it was not asked. */
 struct Times {
     double ours, theirs;
 };
 
-enum Whose { BOTH, OURS, THEIRS };
+enum Whose { BOTH, OURS, THEIRS, AS_BATCH };
 
-/* uplo 0: getrf, else potrf. Prints its line where both are asked. */
+/* uplo 0: getrf, else potrf. Prints its line where both are asked. AS_BATCH: ours, of a
+ * matrix that an array of pointers points to, which is for the kernels of batches. */
 static Times measure(int precision, char uplo, int m, int n,
                      enum bl_arithmetic arithmetic, enum Whose whose = BOTH)
 {
@@ -167,18 +245,26 @@ static Times measure(int precision, char uplo, int m, int n,
     job.m = m;
     job.n = n;
     job.batch = 1;
-    job.a = {a, nullptr, m, 0};
+    void **array = (void **)memory(sizeof a);
+    must(cudaMemcpy(array, &a, sizeof a, cudaMemcpyHostToDevice) == cudaSuccess, "array");
+    job.a = {a, whose == AS_BATCH ? array : nullptr, m, 0};
     job.ipiv = {pivots, nullptr, 0, least};
     job.info = {info, nullptr, 0, 1};
     job.work = memory(engine->workspace(&job));
-    const int repeats = n <= 2048 ? 9 : n <= 4096 ? 5 : 3;
+    /* A batch's kernel for any order leaves most of the card idle. */
+    const int repeats = whose == AS_BATCH && n > 1024 ? 1
+                        : n <= 2048                   ? 9
+                        : n <= 4096                   ? 5
+                                                      : 3;
     Times times = {};
     double error = 0;
     if (whose != THEIRS) {
         times.ours = timed(repeats, a, original, bytes,
                            [&] { must(engine->run(&job, queue) == BL_OK, "engine"); });
-        if (!uplo && m == n) {
-            error = residual(precision, original, a, pivots, n);
+        if (m == n) {
+            error = residual(precision, n, [&](const auto &of) {
+                return of.of_factors(original, uplo, a, pivots);
+            });
             bad = bad || !(error < 30);
         }
     }
@@ -195,7 +281,7 @@ static Times measure(int precision, char uplo, int m, int n,
                                     &on_host);
     void *work = memory(on_device);
     std::vector<char> host_work(on_host + 1);
-    if (whose != OURS)
+    if (whose == BOTH || whose == THEIRS)
         times.theirs = timed(repeats, a, original, bytes, [&] {
             cusolverStatus_t status =
                 uplo ? cusolverDnXpotrf(cusolver, parameters, mode, n, t, a, n, t, work,
@@ -218,12 +304,14 @@ static Times measure(int precision, char uplo, int m, int n,
                              : "potrf_U",
                size_name(m, n).c_str(), times.ours, operations / times.ours / 1e9,
                times.theirs, times.theirs / times.ours);
-        if (!uplo && m == n)
+        if (m == n)
             printf("   residual %.2g", error);
+        if (uplo)
+            print_share(precision, n, operations / times.ours);
         printf("\n");
         fflush(stdout);
     }
-    void *all[] = {original, a, pivots, info, job.work, work};
+    void *all[] = {original, a, pivots, info, job.work, work, array};
     for (void *p : all)
         cudaFree(p);
     return times;
@@ -267,6 +355,27 @@ static void measure_line(int precision, const std::vector<std::pair<int, int>> &
            where);
 }
 
+/* The same matrix by the kernels of batches, which must not be faster. */
+static void measure_batches(int precision, const std::vector<std::pair<int, int>> &sizes,
+                            enum bl_arithmetic arithmetic)
+{
+    double least = HUGE_VAL;
+    int where = 0;
+    for (auto [m, n] : sizes) {
+        const double one = measure(precision, 0, m, n, arithmetic, OURS).ours,
+                     batch = measure(precision, 0, m, n, arithmetic, AS_BATCH).ours;
+        printf("%cgetrf   %6s %10.3f ms   as a batch %10.3f ms   %5.2f x\n",
+               "sdcz"[precision], size_name(m, n).c_str(), one, batch, batch / one);
+        fflush(stdout);
+        if (batch / one < least) {
+            least = batch / one;
+            where = n;
+        }
+    }
+    printf("%cgetrf: at least %.2f times as fast as a batch, at %d\n", "sdcz"[precision],
+           least, where);
+}
+
 /* getri where `inverse`, else getrs; on factors. */
 static void measure_solve(int precision, bool inverse, int n, int sides,
                           enum bl_arithmetic arithmetic)
@@ -304,6 +413,15 @@ static void measure_solve(int precision, bool inverse, int n, int sides,
     fill_all(precision, b, (size_t)n * sides, inverse ? n : 0);
     const double ours = timed(3, a, inverse ? original : b, bytes,
                               [&] { must(engine->run(&job, queue) == BL_OK, "engine"); });
+    double error = 0;
+    if (inverse) {
+        void *whole = memory(square); /* as it was */
+        fill_all(precision, whole, (size_t)n * n, 0);
+        error = residual(precision, n,
+                         [&](const auto &of) { return of.of_inverse(whole, a); });
+        bad = bad || !(error < 30);
+        cudaFree(whole);
+    }
     const double theirs = timed(3, a, b, bytes, [&] {
         must(cusolverDnXgetrs(cusolver, parameters, CUBLAS_OP_N, n, sides, t, original, n,
                               (int64_t *)wide, t, a, n,
@@ -315,13 +433,83 @@ static void measure_solve(int precision, bool inverse, int n, int sides,
     const std::string name = inverse      ? "getri"
                              : sides == n ? "getrs"
                                           : "getrs" + std::to_string(sides);
-    printf("%c%-7s %6s %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
+    printf("%c%-7s %6s %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x",
            "sdcz"[precision], name.c_str(), size_name(n, n).c_str(), ours,
            operations / ours / 1e9, theirs, theirs / ours);
+    if (inverse) {
+        printf("   residual %.2g", error);
+        print_share(precision, n, operations / ours);
+    }
+    printf("\n");
     fflush(stdout);
     void *all[] = {original, a, b, wide, info, job.work, work};
     for (void *p : all)
         cudaFree(p);
+}
+
+/* The rate of cuBLAS for C -= A B with C of order n and an inner dimension of `depth`, as
+ * in an update; operations a second. */
+static double measure_gemm(int precision, int n, int depth, bool print = true)
+{
+    const size_t e = element[precision], bytes = (size_t)n * n * e;
+    void *a = memory(n * e * depth), *b = memory(n * e * depth), *c = memory(bytes),
+         *original = memory(bytes);
+    fill_all(precision, a, (size_t)n * depth, 0);
+    fill_all(precision, b, (size_t)n * depth, 0);
+    fill_all(precision, original, (size_t)n * n, 0);
+    const float narrow[2][2] = {{-1, 0}, {1, 0}};
+    const double wide[2][2] = {{-1, 0}, {1, 0}};
+    const bool single = precision == BL_S || precision == BL_C;
+    const void *minus = single ? (const void *)narrow[0] : wide[0],
+               *plus = single ? (const void *)narrow[1] : wide[1];
+    const cublasComputeType_t how = single ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_64F;
+    const cudaDataType t = type_of[precision];
+    cublasHandle_t cublas;
+    must(cublasCreate(&cublas) == CUBLAS_STATUS_SUCCESS &&
+             cublasSetStream(cublas, (cudaStream_t)queue) == CUBLAS_STATUS_SUCCESS,
+         "cuBLAS");
+    const double ms = timed(depth < n ? 5 : 3, c, original, bytes, [&] {
+        must(cublasGemmEx(cublas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, depth, minus, a, t, n,
+                          b, t, depth, plus, c, t, n, how,
+                          CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS,
+             "gemm");
+    });
+    const double rate = 2.0 * n * n * depth * (precision >= BL_C ? 4 : 1) / ms * 1e3;
+    if (print) {
+        printf("%cgemm    %6d %10.3f ms %7.2f TFLOP/s   inner dimension %d\n",
+               "sdcz"[precision], n, ms, rate / 1e12, depth);
+        fflush(stdout);
+    }
+    cublasDestroy(cublas);
+    for (void *p : {a, b, c, original})
+        cudaFree(p);
+    return rate;
+}
+
+/* Milliseconds that a solve with factors takes at least. */
+static double solve_floor(int precision, int n, int sides, enum bl_arithmetic arithmetic)
+{
+    static double copy_speed; /* bytes read and written a second */
+    if (copy_speed == 0) {
+        const size_t bytes = (size_t)1 << 30;
+        void *from = memory(bytes), *to = memory(bytes);
+        const double ms = timed(5, from, to, 0, [&] {
+            cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,
+                            (cudaStream_t)queue);
+        });
+        copy_speed = 2 * (double)bytes / ms * 1e3;
+        cudaFree(from);
+        cudaFree(to);
+    }
+    const double e = (double)element[precision];
+    double rate = separate_rate[precision];
+    if (arithmetic == BL_FAST) {
+        const auto known = gemm_rate.find({precision, n});
+        rate = known != gemm_rate.end() ? known->second
+                                        : measure_gemm(precision, n, 512, false);
+    }
+    return 1e3 * std::max(e * n * (n + 2.0 * sides) / copy_speed,
+                          2.0 * n * n * sides * (precision >= BL_C ? 4 : 1) / rate);
 }
 
 /* gesv, or with `uplo` posv, against cuSOLVER's factorisation and solve. */
@@ -379,9 +567,22 @@ static void measure_whole(int precision, const char *name, char uplo, int n, int
     });
     const double operations =
         ((uplo ? 1.0 : 2.0) / 3 * n + 2.0 * sides) * n * n * (precision >= BL_C ? 4 : 1);
-    printf("%c%-8s%6d %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x\n",
+    printf("%c%-8s%6d %10.3f ms %7.2f TFLOP/s   cuSOLVER %10.3f ms   %5.2f x",
            "sdcz"[precision], name, n, ours, operations / ours / 1e9, theirs,
            theirs / ours);
+    if (!uplo) {
+        job.routine = BL_GETRF;
+        job.nrhs = 0;
+        cudaFree(job.work);
+        job.work = memory(engine->workspace(&job));
+        const double getrf = timed(3, a, original, square, [&] {
+            must(engine->run(&job, queue) == BL_OK, "engine");
+        });
+        const double least = solve_floor(precision, n, sides, arithmetic);
+        printf("   %5.2f x getrf %.3f ms and floor %.3f ms", ours / (getrf + least),
+               getrf, least);
+    }
+    printf("\n");
     fflush(stdout);
     void *all[] = {original, a, b, pivots, info, job.work, work};
     for (void *p : all)
@@ -480,40 +681,48 @@ static void measure_factored(int precision, const char *name, char uplo, int n, 
         cudaFree(p);
 }
 
-/* The rate of cuBLAS for C -= A B with C of order n and an inner dimension of `depth`, as
- * in an update. */
-static void measure_gemm(int precision, int n, int depth)
+/* The exact update kernel alone. */
+template <class T>
+static void measure_update(int precision, int n, int depth, const bl::Card &card)
 {
-    const size_t e = element[precision], bytes = (size_t)n * n * e;
-    void *a = memory(n * e * depth), *b = memory(n * e * depth), *c = memory(bytes),
-         *original = memory(bytes);
+    const size_t e = sizeof(T), bytes = (size_t)n * n * e;
+    T *a = (T *)memory(n * e * depth), *b = (T *)memory(n * e * depth),
+      *c = (T *)memory(bytes), *original = (T *)memory(bytes);
     fill_all(precision, a, (size_t)n * depth, 0);
     fill_all(precision, b, (size_t)n * depth, 0);
     fill_all(precision, original, (size_t)n * n, 0);
-    const float narrow[2][2] = {{-1, 0}, {1, 0}};
-    const double wide[2][2] = {{-1, 0}, {1, 0}};
-    const bool single = precision == BL_S || precision == BL_C;
-    const void *minus = single ? (const void *)narrow[0] : wide[0],
-               *plus = single ? (const void *)narrow[1] : wide[1];
-    const cublasComputeType_t how = single ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_64F;
-    const cudaDataType t = type_of[precision];
-    cublasHandle_t cublas;
-    must(cublasCreate(&cublas) == CUBLAS_STATUS_SUCCESS &&
-             cublasSetStream(cublas, (cudaStream_t)queue) == CUBLAS_STATUS_SUCCESS,
-         "cuBLAS");
-    const double ms = timed(5, c, original, bytes, [&] {
-        must(cublasGemmEx(cublas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, depth, minus, a, t, n,
-                          b, t, depth, plus, c, t, n, how,
-                          CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS,
-             "gemm");
+    const bl::LargeUpdate<T> update = {n,     n, depth, a,         n,         b,
+                                       depth, c, n,     bl::PLAIN, bl::PLAIN, bl::WHOLE};
+    const double ms = timed(3, c, original, bytes, [&] {
+        must(bl::large_update(update, card, (cudaStream_t)queue) == cudaSuccess,
+             "update");
     });
-    printf("%cgemm    %6d %10.3f ms %7.2f TFLOP/s   inner dimension %d\n",
-           "sdcz"[precision], n, ms,
-           2.0 * n * n * depth * (precision >= BL_C ? 4 : 1) / ms / 1e9, depth);
+    const double rate = 2.0 * n * n * depth * (precision >= BL_C ? 4 : 1) / ms * 1e3;
+    printf("%cupdate  %6d %10.3f ms %7.2f TFLOP/s   inner dimension %d   %.1f %% of %.1f "
+           "TFLOP/s\n",
+           "sdcz"[precision], n, ms, rate / 1e12, depth,
+           100 * rate / separate_rate[precision], separate_rate[precision] / 1e12);
     fflush(stdout);
-    cublasDestroy(cublas);
-    for (void *p : {a, b, c, original})
+    for (T *p : {a, b, c, original})
         cudaFree(p);
+}
+
+static void measure_updates(int precision, int n)
+{
+    cudaDeviceProp properties;
+    must(cudaGetDeviceProperties(&properties, 0) == cudaSuccess, "device");
+    const bl::Card card = {properties.multiProcessorCount,
+                           10 * properties.major + properties.minor,
+                           properties.sharedMemPerBlockOptin, true};
+    for (int depth : {precision >= BL_C ? 64 : 128, 512})
+        if (precision == BL_S)
+            measure_update<float>(precision, n, depth, card);
+        else if (precision == BL_D)
+            measure_update<double>(precision, n, depth, card);
+        else if (precision == BL_C)
+            measure_update<bl::Complex<float>>(precision, n, depth, card);
+        else
+            measure_update<bl::Complex<double>>(precision, n, depth, card);
 }
 
 int main(int argc, char **argv)
@@ -556,6 +765,13 @@ int main(int argc, char **argv)
                  CUSOLVER_STATUS_SUCCESS,
          "cuSOLVER");
     printf("%s, %s\n", device.name, fast ? "fast" : "exact");
+    for (int p = 0; p < BL_PRECISIONS; p++)
+        for (auto [m, n] : sizes)
+            if (*routines && listed(routines, "gemm") && m == n &&
+                listed(precisions, std::string(1, "sdcz"[p])))
+                for (int depth : {std::min(n, 512), n})
+                    gemm_rate[{p, n}] =
+                        std::max(gemm_rate[{p, n}], measure_gemm(p, n, depth));
     static const struct {
         const char *name;
         char uplo;
@@ -604,9 +820,13 @@ int main(int argc, char **argv)
             listed(precisions, std::string(1, "sdcz"[p])))
             measure_line(p, sizes, fast ? BL_FAST : BL_EXACT);
     for (int p = 0; p < BL_PRECISIONS; p++)
+        if (*routines && listed(routines, "batches") &&
+            listed(precisions, std::string(1, "sdcz"[p])))
+            measure_batches(p, sizes, fast ? BL_FAST : BL_EXACT);
+    for (int p = 0; p < BL_PRECISIONS; p++)
         for (auto [m, n] : sizes)
-            if (*routines && listed(routines, "gemm") && m == n &&
+            if (*routines && listed(routines, "update") && m == n &&
                 listed(precisions, std::string(1, "sdcz"[p])))
-                measure_gemm(p, n, 512);
+                measure_updates(p, n);
     return bad;
 }

@@ -1,7 +1,6 @@
 /* What kernels/mid_lu_*.cu choose from: kernels of getrf on the chip with other numbers
- * of rows, columns, warps and blocks, each timed at the sizes it competes for.
- *
- *     nvcc -std=c++17 -O3 -arch=native -Isrc -Ikernels bench/mid_tune.cu -o mid_tune
+ * of rows, columns, warps and blocks, each timed at the sizes it competes for. Its output
+ * is stored as bench/results/CARD-mid-tune.txt.
  *
  * A line a kernel and size: nanoseconds a matrix (median of three, device-resident,
  * uniform in (-1, 1)), resident blocks, registers, shared memory, and a sum over all bits
@@ -121,6 +120,9 @@ void measure(std::initializer_list<int> sizes)
 
 int main()
 {
+    cudaDeviceProp card;
+    must(cudaGetDeviceProperties(&card, 0));
+    printf("%s\n", card.name);
     must(cudaMalloc(&memory.before, BYTES));
     must(cudaMalloc(&memory.a, BYTES));
     must(cudaMalloc(&memory.ipiv, 10000 * 256 * sizeof(int)));
@@ -137,17 +139,30 @@ int main()
     measure<double, 5, 8, 6, 2>({129, 144, 160});
     measure<double, 5, 8, 8, 1>({129, 144, 160});
     measure<double, 6, 8, 8, 1>({161, 190});
+    measure<float, 2, 8, 1, 20>({33, 48, 56, 64});
+    measure<float, 2, 8, 2, 12>({33, 48, 56, 64});
+    measure<float, 3, 8, 2, 12>({65, 80, 88, 96});
+    measure<float, 3, 8, 3, 8>({65, 80, 88, 96});
     measure<float, 4, 8, 3, 6>({97, 104, 128});
     measure<float, 4, 8, 4, 4>({97, 104, 128});
     measure<float, 5, 8, 5, 4>({129, 160});
     measure<float, 6, 8, 6, 3>({161, 190});
     measure<float, 7, 8, 6, 2>({200, 224});
     measure<float, 7, 8, 8, 1>({200, 224});
+    measure<c, 2, 4, 2, 14>({33, 48, 56, 64});
+    measure<c, 2, 4, 4, 8>({33, 48, 56, 64});
+    measure<c, 3, 4, 3, 7>({65, 72, 80, 96});
+    measure<c, 3, 4, 6, 4>({65, 72, 80, 96});
     measure<c, 4, 4, 4, 4>({97, 108, 128});
     measure<c, 4, 4, 6, 3>({97, 108, 128});
     measure<c, 4, 4, 8, 2>({97, 108, 128});
-    measure<z, 3, 4, 4, 4>({65, 80, 96});
-    measure<z, 3, 4, 8, 2>({65, 80, 96});
+    measure<c, 5, 4, 8, 2>({129, 144, 160});
+    measure<c, 5, 4, 10, 1>({129, 144, 160});
+    measure<z, 2, 4, 2, 10>({33, 48, 56, 64});
+    measure<z, 2, 4, 4, 6>({33, 48, 56, 64});
+    measure<z, 3, 4, 4, 4>({65, 72, 80, 84, 96});
+    measure<z, 3, 4, 5, 3>({65, 72, 80, 84, 96});
+    measure<z, 3, 4, 8, 2>({65, 72, 80, 84, 96});
     measure<z, 4, 4, 6, 2>({97, 104, 128});
     measure<z, 4, 4, 8, 1>({97, 104, 128});
     return 0;

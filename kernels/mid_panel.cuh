@@ -18,8 +18,8 @@ template <class T, int R, int C, int W, bool SCALED>
 struct Panel {
     using Shared = Chip<T, R, C, W, SCALED>;
     static constexpr int STRIDE = Shared::STRIDE;
-    /* After so many of its columns a panel goes on in a loop over the rest of them, where a
-     * lane holds enough for the shorter loop to pay for its code. */
+    /* After so many of its columns a panel goes on in a loop over the rest of them, where
+     * a lane holds enough for the shorter loop to pay for its code. */
     static constexpr int HALF = R * C * sizeof(T) >= 192 ? C / 2 : C;
     Shared &s;
     T *rows;
@@ -216,9 +216,10 @@ struct Panel {
         return __shfl_sync(ALL_LANES, how, __ffs(int(one)) - 1);
     }
 
-    /* Row 32 where + lane of the one lane that says `mine` has become a pivot's: its first
-     * N elements go to `row`. By votes the compiler knows that all lanes take the same
-     * branch, which is shorter than to select every element among the lane's rows. */
+    /* Row 32 where + lane of the one lane that says `mine` has become a pivot's: its
+     * first N elements go to `row`. By votes the compiler knows that all lanes take the
+     * same branch, which is shorter than to select every element among the lane's rows.
+     */
     template <int N>
     __device__ __forceinline__ void take_out(bool mine, int where, T *row)
     {
