@@ -45,8 +45,9 @@ static void expect_small(struct test *t, const char *what, double residual, doub
         fail(t, "%s: residual %.3g", what, residual);
 }
 
-/* In units of n eps. LAPACK allows 30; nothing here has needed a tenth of 1. */
-enum { MOST = 1, MOST_OF_SOLUTION = 30 };
+/* LAPACK allows 30; netlib's are below 0.003, and those of solutions, which are in units
+ * of eps, below 6. */
+static const double MOST = 0.05, MOST_OF_SOLUTION = 30;
 
 static int64_t call(struct test *t, struct large_job x)
 {
