@@ -49,6 +49,8 @@ engine=$BUILD/.libs/libbatchlapack_cuda.so
 # The longest come first.
 wrap device-entries "$(program entries)" --heavy
 wrap device-large env BATCHLAPACK_ENGINE="$engine" "$(program large)" "${LARGEST:-2047}"
+wrap device-large-references env BATCHLAPACK_ENGINE="$engine" "$(program large_references)" 4096
+wrap device-large-fast env BATCHLAPACK_ENGINE="$engine" "$(program large_fast)" 8192
 wrap device-xlintst bash "$here/xlintst.sh"
 wrap device-large-panel "$BUILD/test/device/large_panel"
 wrap device-mid env BATCHLAPACK_ENGINE="$engine" "$(program mid)" "${MATRICES:-3000}" 400
@@ -58,9 +60,12 @@ wrap device-mid-solve env BATCHLAPACK_ENGINE="$engine" "$(program mid_solve)" 66
 wrap device-examples bash "$here/examples.sh"
 wrap device-mid-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 0 beyond
 wrap device-field-faults "$(program field_faults)" --heavy
+wrap device-field-faults-fast "$(program field_faults)" --heavy --fast
 wrap device-tiny-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 20000
 wrap device-tiny env BATCHLAPACK_ENGINE="$engine" "$(program tiny)" 20000
 wrap device-large-capture "$BUILD/test/device/large_capture" "$engine"
+wrap device-large-repeats "$BUILD/test/device/large_repeats" "$engine"
+wrap device-large-fallback "$BUILD/test/device/large_fallback"
 wrap device-reciprocal "$BUILD/test/device/reciprocal"
 whole=yes
 [ "${MATRICES:-2000}" -ge 2000 ] || whole=no
@@ -72,6 +77,9 @@ else
             bash "$here/device/sanitize.sh" "$@"
     }
     # racecheck takes a minute for what memcheck does in a second, and so gets small sizes.
+    sanitize memcheck large "$(program large)" 330 dc
+    sanitize memcheck large_fast "$(program large_fast)" 600 dc graded
+    sanitize racecheck large_panel "$BUILD/test/device/large_panel" race
     sanitize racecheck batch "$(program batch)" --tiny
     sanitize racecheck tiny "$(program tiny)" 0 small
     sanitize memcheck tiny "$(program tiny)" 0 small

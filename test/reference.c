@@ -401,6 +401,42 @@ double factor_residual(const struct matrix *a, char triangle, const struct matri
                : (double)(error / (norm * (long double)n * epsilon_of(a->precision)));
 }
 
+double lu_residual(const struct matrix *a, const struct matrix *lu, const int64_t *ipiv)
+{
+    const int64_t m = a->rows, n = a->cols, k = m < n ? m : n;
+    long double complex *const y = calloc((size_t)m, sizeof *y), *const z =
+                                                                     calloc((size_t)m,
+                                                                            sizeof *z);
+    long double off = 0, size = 0, size_x = 0;
+    for (int64_t j = 0; j < n; j++) {
+        const long double x = cosl(3.7L * (long double)j);
+        long double sum = 0;
+        for (int64_t i = 0; i < m; i++) {
+            y[i] += matrix_get(a, i, j) * x;
+            sum += cabsl(matrix_get(a, i, j));
+            if (i <= j && i < k)
+                z[i] += matrix_get(lu, i, j) * x;
+        }
+        size = fmaxl(size, sum);
+        size_x += fabsl(x);
+    }
+    for (int64_t j = k - 1; j >= 0; j--)
+        for (int64_t i = j + 1; i < m; i++)
+            z[i] += matrix_get(lu, i, j) * z[j];
+    for (int64_t j = 0; j < k; j++) {
+        const long double complex t = y[j];
+        y[j] = y[ipiv[j] - 1];
+        y[ipiv[j] - 1] = t;
+    }
+    for (int64_t i = 0; i < m; i++)
+        off += cabsl(y[i] - z[i]);
+    free(y);
+    free(z);
+    const double ratio =
+        (double)(off / (size * size_x * (long double)n) / epsilon_of(a->precision));
+    return ratio >= 0 ? ratio : size == 0 ? 0 : -1;
+}
+
 /* At most this many columns of a solve are looked at, evenly spread. */
 #define COLUMNS 6
 

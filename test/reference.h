@@ -60,6 +60,9 @@ double inverse_residual(const struct matrix *a, const struct matrix *x, char tri
  * triangle is 'U'. */
 double factor_residual(const struct matrix *a, char triangle, const struct matrix *f);
 
+/* || P A x - L U x || / (n eps ||A|| ||x||) for some x; -1 where it is no number. */
+double lu_residual(const struct matrix *a, const struct matrix *lu, const int64_t *ipiv);
+
 /* max over columns of || b - op(A) x || / (||A|| ||x|| eps). */
 double solve_residual(const struct matrix *a, char triangle, char trans,
                       const struct matrix *b, const struct matrix *x);

@@ -191,6 +191,66 @@ static void no_allocation()
     cudaStreamDestroy(stream);
 }
 
+__global__ void fill(double *a, size_t count)
+{
+    for (size_t k = blockIdx.x * size_t(blockDim.x) + threadIdx.x; k < count;
+         k += size_t(gridDim.x) * blockDim.x) {
+        uint64_t z = (k + 1) * 0x9e3779b97f4a7c15;
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+        a[k] = double(int64_t(z ^ z >> 27)) * 0x1p-63;
+    }
+}
+
+/* The same of single large matrices. 8000 is above where the default arithmetic becomes
+ * fast, and has its copy by rows. */
+static void no_allocation_of_large()
+{
+    const int32_t n = 8000, stride = n * n, order = 2000, stride_small = order * order,
+                  one = 1;
+    cudaStream_t stream;
+    double *a, *b;
+    int32_t *ipiv, *info, got[2] = {-1, -1};
+    cudaStreamCreate(&stream);
+    cudaMalloc(&a, (size_t)stride * sizeof *a);
+    cudaMalloc(&b, order * sizeof *b);
+    cudaMalloc(&ipiv, n * sizeof *ipiv);
+    cudaMalloc(&info, sizeof got);
+    batchlapack_set_stream(stream);
+    auto all = [&] {
+        fill<<<500, 256, 0, stream>>>(a, (size_t)stride);
+        dgetrf_batch_strided(&n, &n, a, &n, &stride, ipiv, &n, &one, info);
+        fill<<<500, 256, 0, stream>>>(a, (size_t)stride_small);
+        fill<<<5, 256, 0, stream>>>(b, order);
+        dgesv_batch_strided(&order, &one, a, &order, &stride_small, ipiv, &order, b,
+                            &order, &order, &one, info + 1);
+    };
+    auto allocates_nothing = [&] {
+        cudaStreamSynchronize(stream);
+        size_t before = free_memory();
+        for (int i = 0; i < 5; i++)
+            all();
+        size_t during = free_memory();
+        bool ok = cudaStreamSynchronize(stream) == cudaSuccess;
+        cudaMemcpy(got, info, sizeof got, cudaMemcpyDeviceToHost);
+        return ok && before == during && free_memory() == before && got[0] == 0 &&
+               got[1] == 0;
+    };
+    all();
+    say(allocates_nothing(), "no-allocation-when-warm-large");
+    /* What README says: 5 % and 1 MiB, cuBLAS, the copy. */
+    const size_t bytes = (size_t)stride * sizeof *a;
+    bool ok = batchlapack_release() == BATCHLAPACK_OK;
+    ok &= batchlapack_reserve(bytes / 20 + ((size_t)65 << 20) + bytes) == BATCHLAPACK_OK;
+    say(allocates_nothing() && ok, "no-allocation-when-reserved-large");
+    batchlapack_set_stream(nullptr);
+    batchlapack_release();
+    cudaFree(a);
+    cudaFree(b);
+    cudaFree(ipiv);
+    cudaFree(info);
+    cudaStreamDestroy(stream);
+}
+
 static void captured(bool groups, const char *name)
 {
     cudaStream_t stream;
@@ -283,6 +343,7 @@ int main()
     asynchronous(false, "asynchronous");
     asynchronous(true, "asynchronous-groups");
     no_allocation();
+    no_allocation_of_large();
     captured(false, "captured");
     captured(true, "captured-groups");
     threads();
