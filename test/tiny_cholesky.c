@@ -2,20 +2,22 @@
  * the other triangle and what lies between and behind the columns can be poisoned and
  * looked at again.
  *
- *     tiny_cholesky [matrices a precision [beyond | small | more | brief [PRECISIONS]]]
+ *     tiny_cholesky [matrices a precision [PART [PRECISIONS]]]
  *
  * potrf, potrs and posv by bits: every n in 1..32, both triangles, every class of input,
  * strided and by pointers, 32- and 64-bit integers, batches around the limits of a grid
  * (the largest of them where 10000 matrices a precision are asked for, as on a device),
  * batches of different shapes. potri by residual against netlib's. A result may depend
  * neither on the place in the batch nor on the run. No engine gets a batch of 0:
- * entries.c has those. `beyond`: potrf, potrs and posv of the sizes after the tiny ones,
- * and potri; potrf, potrs and posv in fast arithmetic, too. `more`, of those sizes:
- * factors that are known exactly around the orders where one kernel hands over to
- * another, up to 2000 right-hand sides, and a hundred runs. `small`: a few matrices of a
- * few orders, and fast potrf and potrs of order 65, for tools that slow everything down.
- * `brief`: the same beyond the tiny orders. "sdcz". Links libshim; the engine is the one
- * that BATCHLAPACK_ENGINE names or that lies beside the program.
+ * entries.c has those. PART:
+ * `beyond`: potrf, potrs and posv of the sizes after the tiny ones, and potri; potrf,
+ * potrs and posv in fast arithmetic, too. `more`, of those sizes: factors that are known
+ * exactly around the orders where one kernel hands over to another, up to 2000 right-hand
+ * sides, and a hundred runs. For tools that slow everything down: `small`, a few matrices
+ * of a few orders, and fast potrf and potrs of order 65; `brief`, a few of each kind of
+ * kernel after those; `spread`, large ones with several blocks each. "sdcz". Links
+ * libshim; the engine is the one that BATCHLAPACK_ENGINE names or that lies beside the
+ * program.
  */
 #include <math.h>
 #include <stdio.h>
@@ -890,22 +892,33 @@ static void more(int64_t item, void *data)
 }
 enum { MORE = 7 };
 
-/* On the chip, by slices and with several blocks a matrix; a few sides and tiles; the
- * kernels of potri. */
-static void brief(enum bl_precision p)
+/* On the chip and by slices, a few sides and tiles, the kernels of potri; or potrf with
+ * several blocks a matrix. */
+static void brief(enum bl_precision p, bool spread)
 {
     static const struct {
         enum bl_routine_id routine;
         int64_t n, sides;
         bool fast;
-    } jobs[] = {{BL_POTRF, 129, 0, false}, {BL_POTRF, 257, 0, false},
-                {BL_POTRF, 129, 0, true},  {BL_POTRF, 257, 0, true},
-                {BL_POTRS, 70, 1, false},  {BL_POTRS, 70, 9, false},
-                {BL_POTRS, 70, 70, true},  {BL_POSV, 70, 3, false},
-                {BL_POTRI, 70, 0, false},  {BL_POTRI, 130, 0, false}};
-    for (size_t k = 0; k < 2 * sizeof jobs / sizeof *jobs; k++) {
+    } jobs[] = {{BL_POTRF, 129, 0, false},
+                {BL_POTRF, 257, 0, false},
+                {BL_POTRF, 129, 0, true},
+                {BL_POTRF, 257, 0, true},
+                {BL_POTRS, 70, 1, false},
+                {BL_POTRS, 70, 9, false},
+                {BL_POTRS, 70, 70, true},
+                {BL_POSV, 70, 3, false},
+                {BL_POTRI, 70, 0, false},
+                {BL_POTRI, 130, 0, false},
+                /* spread */
+                {BL_POTRF, 577, 0, false},
+                {BL_POTRF, 577, 0, true}};
+    const size_t count = sizeof jobs / sizeof *jobs;
+    for (size_t k = spread ? 2 * count - 4 : 0; k < 2 * (spread ? count : count - 2);
+         k++) {
         const enum bl_routine_id r = jobs[k / 2].routine;
-        const int64_t n = jobs[k / 2].n, sides = jobs[k / 2].sides;
+        const int64_t sides = jobs[k / 2].sides,
+                      n = spread && is_complex(p) ? 385 : jobs[k / 2].n;
         struct batch s = new_batch(r, p, k % 2 ? 'U' : 'L', FEW);
         s.nrhs = sides;
         s.fast = jobs[k / 2].fast;
@@ -977,7 +990,8 @@ int main(int argc, char **argv)
     if (argc > 1)
         wanted = atoll(argv[1]);
     const char *part = argc > 2 ? argv[2] : "";
-    const bool small = !strcmp(part, "small"), is_brief = !strcmp(part, "brief"),
+    const bool small = !strcmp(part, "small"), spread = !strcmp(part, "spread"),
+               is_brief = spread || !strcmp(part, "brief"),
                is_more = !strcmp(part, "more");
     beyond = *part && !small;
     if (argc > 3)
@@ -993,7 +1007,7 @@ int main(int argc, char **argv)
         in_parallel(MORE * BL_PRECISIONS, more, NULL);
     for (int p = 0; p < BL_PRECISIONS && is_brief; p++)
         if (strchr(letters, "sdcz"[p]))
-            brief((enum bl_precision)p);
+            brief((enum bl_precision)p, spread);
     if (is_more || is_brief)
         return failures() != 0;
     for (int p = 0; p < BL_PRECISIONS && beyond; p++) {
