@@ -919,17 +919,18 @@ static void brief(enum bl_precision p, bool spread)
         const enum bl_routine_id r = jobs[k / 2].routine;
         const int64_t sides = jobs[k / 2].sides,
                       n = spread && is_complex(p) ? 385 : jobs[k / 2].n;
-        struct batch s = new_batch(r, p, k % 2 ? 'U' : 'L', FEW);
+        struct batch s = new_batch(r, p, k % 2 ? 'U' : 'L', spread ? 1 : FEW);
         s.nrhs = sides;
+        s.pointers = spread; /* or a few would be for the kernels of one large matrix */
         s.fast = jobs[k / 2].fast;
-        for (int64_t i = 0; i < FEW; i++)
+        for (int64_t i = 0; i < s.count; i++)
             pose(&s, i, n, s.fast ? CLASS_INTEGER : (enum matrix_class)(i % CLASSES),
                  CLASS_INTEGER, 1, (uint64_t)(i + 31 * (int64_t)k));
-        if (open_memory(&s, memory_for(r, p, n, FEW, s.fast, &sides, 1, sides))) {
+        if (open_memory(&s, memory_for(r, p, n, s.count, s.fast, &sides, 1, sides))) {
             if (!s.fast)
                 run_and_check(&s);
             else if (run(&s))
-                for (int64_t i = 0; i < FEW; i++)
+                for (int64_t i = 0; i < s.count; i++)
                     if (s.entry[i].got_info != s.entry[i].want_info)
                         fault(&s, i, "INFO", "is not netlib's");
             forget(&s);
