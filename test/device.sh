@@ -90,7 +90,7 @@ else
     sanitize racecheck mid "$(program mid)" 32 100
     sanitize racecheck mid_solve "$(program mid_solve)" 11 80 dc
     sanitize memcheck mid "$(program mid)" 64 300
-    sanitize memcheck mid_solve "$(program mid_solve)" 132 200
+    sanitize memcheck mid_solve "$(program mid_solve)" 64 200
     # Every kind of kernel of the mid sizes: a precision each, that they run side by side.
     for p in s d c z; do
         sanitize racecheck mid-small-$p "$(program mid)" small $p

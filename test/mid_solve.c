@@ -6,8 +6,8 @@
  *     mid_solve [MATRICES [LARGEST [PRECISIONS]]]
  *     mid_solve shapes | repeats | small [PRECISIONS]
  *
- * MATRICES: of gesv and of getrs 'N' in a precision, about (480); of all others a
- * quarter, of transposed getrs a twelfth. LARGEST: the largest order (300). "sdcz". The
+ * MATRICES: of gesv and of getrs 'N' in a precision, about (320); of all others half as
+ * many, of transposed getrs a sixth. LARGEST: the largest order (300). "sdcz". The
  * engine is the one that BATCHLAPACK_ENGINE names.
  *
  * `shapes`: a few matrices of given orders to 1024, with up to 2000 right-hand sides.
@@ -573,6 +573,8 @@ static void try(struct batch *b, int64_t batches, const char *part)
 static void compare(struct operation o, enum bl_precision precision, int64_t batches)
 {
     static const int64_t sides[] = {1, 2, 4, 5, 9, 64, 70};
+    if (batches < 1)
+        return;
     struct batch *b = calloc((size_t)batches, sizeof *b);
     for (int64_t i = 0; i < batches; i++) {
         struct rng r = {(uint64_t)precision * 1000 + (uint64_t)i};
@@ -684,7 +686,7 @@ int main(int argc, char **argv)
         {BL_GEINV, 'N', false}, {BL_GEDET, 'N', false}};
     const char *part = argc > 1 && !isdigit((unsigned char)*argv[1]) ? argv[1] : "";
     const char *letters = argc > (*part ? 2 : 3) ? argv[*part ? 2 : 3] : "sdcz";
-    const int64_t matrices = argc > 1 ? atoll(argv[1]) : 480;
+    const int64_t matrices = argc > 1 ? atoll(argv[1]) : 320;
     if (argc > 2 && !*part)
         largest = atoll(argv[2]);
     if (!reference_open())
@@ -699,8 +701,8 @@ int main(int argc, char **argv)
             const enum bl_precision precision = (enum bl_precision)p;
             const struct operation o = operations[k];
             const int64_t some = k < 2            ? matrices
-                                 : o.trans == 'N' ? matrices / 4 + 1
-                                                  : matrices / 12 + 1;
+                                 : o.trans == 'N' ? matrices / 2 + 1
+                                                  : matrices / 6 + 1;
             if (!strchr(letters, "sdcz"[p]))
                 continue;
             if (!*part)
