@@ -58,6 +58,66 @@ static int64_t fast_of(char precision, const struct group *groups, int many)
                : -1;
 }
 
+/* The same of strided z matrices, all unit matrices, of LU: one right-hand side. */
+enum lu { GETRF, GESV, GETRS, LU };
+
+static int64_t fast_of_lu(enum lu routine, int n, int count)
+{
+    const int64_t each = (int64_t)n * n;
+    const int one = 1, stride = (int)each;
+    double *a = calloc((size_t)(count * each), 2 * sizeof *a),
+           *b = calloc((size_t)(count * n), 2 * sizeof *b);
+    int *ipiv = calloc((size_t)(count * n), sizeof *ipiv),
+        *info = calloc((size_t)count, sizeof *info);
+    if (!a || !b || !ipiv || !info)
+        abort();
+    for (int64_t i = 0; i < (int64_t)count * n; i++) {
+        a[2 * (i / n * each + i % n * (n + 1))] = 1;
+        ipiv[i] = (int)(i % n) + 1;
+    }
+    struct mock_counts before, after;
+    read_counts(&before);
+    if (routine == GETRF)
+        zgetrf_batch_strided(&n, &n, (void *)a, &n, &stride, ipiv, &n, &count, info);
+    else if (routine == GESV)
+        zgesv_batch_strided(&n, &one, (void *)a, &n, &stride, ipiv, &n, (void *)b, &n, &n,
+                            &count, info);
+    else
+        zgetrs_batch_strided("N", &n, &one, (void *)a, &n, &stride, ipiv, &n, (void *)b,
+                             &n, &n, &count, info);
+    read_counts(&after);
+    free(a);
+    free(b);
+    free(ipiv);
+    free(info);
+    return after.problems - before.problems == (uint64_t)count
+               ? (int64_t)(after.fast - before.fast)
+               : -1;
+}
+
+/* Up to the limit, above it, and of so few that it is not theirs. */
+static bool lu_in_auto(enum lu routine)
+{
+    enum {
+#define BATCH_LIMIT(name, s, d, c, z) LIMIT_##name = z,
+#include "tune.def"
+#undef BATCH_LIMIT
+    };
+    static const char *const name[LU] = {"getrf", "gesv", "getrs"};
+    static const int limit[LU] = {LIMIT_GETRF, LIMIT_GESV, LIMIT_GETRS};
+    const int n = limit[routine];
+    const int64_t to = fast_of_lu(routine, n, 5), above = fast_of_lu(routine, n + 1, 5),
+                  few = fast_of_lu(routine, n + 1, 4);
+    const bool good = n > 0 && to == 0 && above == 5 && few == 0;
+    if (good)
+        printf("ok arithmetic-z%s\n", name[routine]);
+    else
+        printf("not ok arithmetic-z%s - of order %d and above, fast: %lld, %lld, of four "
+               "%lld\n",
+               name[routine], n, (long long)to, (long long)above, (long long)few);
+    return good;
+}
+
 int main(void)
 {
     static const struct {
@@ -95,6 +155,8 @@ int main(void)
                    cases[i].name, (long long)fast, (long long)cases[i].fast);
         failed += fast != cases[i].fast;
     }
+    for (int r = 0; r < LU; r++)
+        failed += !lu_in_auto((enum lu)r);
     /* Groups of one matrix each, ten of them. */
     struct group ones[10];
     for (int g = 0; g < 10; g++)

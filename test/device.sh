@@ -7,7 +7,8 @@
 #   LIBS          a folder with netlib's liblapack.so.3, libblas.so.3, libgfortran.so.5 and
 #                 LAPACK's test programs, where the machine's own LAPACK is another
 #   MATRICES      how many matrices a precision the bit comparison takes (2000)
-#   LARGEST       order of the largest single matrix that is compared by bits (2047)
+#   LARGEST       order of the largest single matrix that is compared by bits (2047; a
+#                 record takes 1100)
 #   SECONDS_OF_THREADS  how long many threads use the engine at once (5)
 #   SANITIZER=no  leave compute-sanitizer out
 #
@@ -53,12 +54,19 @@ wrap device-large-references env BATCHLAPACK_ENGINE="$engine" "$(program large_r
 wrap device-large-fast env BATCHLAPACK_ENGINE="$engine" "$(program large_fast)" 8192
 wrap device-xlintst bash "$here/xlintst.sh"
 wrap device-large-panel "$BUILD/test/device/large_panel"
-wrap device-mid env BATCHLAPACK_ENGINE="$engine" "$(program mid)" "${MATRICES:-3000}" 400
+mid_matrices=$((${MATRICES:-2000} * 3 / 2))
+wrap device-mid env BATCHLAPACK_ENGINE="$engine" "$(program mid)" $mid_matrices 400
+wrap device-mid-solve-shapes env BATCHLAPACK_ENGINE="$engine" "$(program mid_solve)" shapes
+wrap device-mid-shapes env BATCHLAPACK_ENGINE="$engine" "$(program mid)" shapes
+wrap device-mid-repeats env BATCHLAPACK_ENGINE="$engine" "$(program mid)" repeats
 wrap device-compare "$(program compare)" "${MATRICES:-2000}"
 wrap device-batch env BATCHLAPACK_ENGINE="$engine" "$(program batch)" --heavy
-wrap device-mid-solve env BATCHLAPACK_ENGINE="$engine" "$(program mid_solve)" 660 300
+wrap device-mid-solve env BATCHLAPACK_ENGINE="$engine" "$(program mid_solve)" $mid_matrices 300
+wrap device-mid-solve-repeats env BATCHLAPACK_ENGINE="$engine" "$(program mid_solve)" repeats
+wrap device-mid-families env BATCHLAPACK_ENGINE="$engine" "$(program mid)" families
 wrap device-examples bash "$here/examples.sh"
 wrap device-mid-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 0 beyond
+wrap device-mid-cholesky-more env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 0 more
 wrap device-field-faults "$(program field_faults)" --heavy
 wrap device-field-faults-fast "$(program field_faults)" --heavy --fast
 wrap device-tiny-cholesky env BATCHLAPACK_ENGINE="$engine" "$(program tiny_cholesky)" 20000
@@ -68,7 +76,7 @@ wrap device-large-repeats "$BUILD/test/device/large_repeats" "$engine"
 wrap device-large-fallback "$BUILD/test/device/large_fallback"
 wrap device-reciprocal "$BUILD/test/device/reciprocal"
 whole=yes
-[ "${MATRICES:-2000}" -ge 2000 ] || whole=no
+[ "${MATRICES:-2000}" -ge 2000 ] && [ "${LARGEST:-2047}" -ge 1100 ] || whole=no
 if [ "${SANITIZER:-yes}" = no ] || ! command -v compute-sanitizer >/dev/null; then
     whole=no
 else
@@ -90,7 +98,16 @@ else
     sanitize racecheck mid "$(program mid)" 32 100
     sanitize racecheck mid_solve "$(program mid_solve)" 11 80 dc
     sanitize memcheck mid "$(program mid)" 64 300
-    sanitize memcheck mid_solve "$(program mid_solve)" 33 200
+    sanitize memcheck mid_solve "$(program mid_solve)" 64 200
+    # Every kind of kernel of the mid sizes: a precision each, that they run side by side.
+    for p in s d c z; do
+        sanitize racecheck mid-small-$p "$(program mid)" small $p
+        sanitize racecheck mid-solve-small-$p "$(program mid_solve)" small $p
+        sanitize racecheck mid-cholesky-$p "$(program tiny_cholesky)" 0 brief $p
+        sanitize racecheck mid-cholesky-spread-$p "$(program tiny_cholesky)" 0 spread $p
+    done
+    sanitize memcheck mid-cholesky "$(program tiny_cholesky)" 0 brief
+    sanitize memcheck mid-cholesky-spread "$(program tiny_cholesky)" 0 spread
     sanitize memcheck batch "$(program batch)" --small
     for row in geinv_batch_strided gedet_batch_strided getrf_batch; do
         sanitize memcheck $row "$(program entries)" --only $row
@@ -108,7 +125,7 @@ rc=${PIPESTATUS[0]}
 grep -hE '^(ok|not ok|skip) ' test/logs/*.log >"$out/cases"
 [ -z "${OUT:-}" ] || cp -r test/logs "$out/result" "$OUT/" 2>/dev/null
 if [ "${1:-}" = --record ] && [ $whole = no ]; then
-    echo "device.sh: no record of a part: it takes 2000 matrices and compute-sanitizer" >&2
+    echo "device.sh: no record of a part: it takes 2000 matrices, order 1100 and compute-sanitizer" >&2
 elif [ "${1:-}" = --record ] && [ "$rc" -eq 0 ]; then
     card=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)
     "$here/device-record-check" --write "$card" "$(tail -1 "$out/result")" \

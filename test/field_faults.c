@@ -702,50 +702,6 @@ static void imaginary_diagonal(struct test *t)
 
 /* ---- 15: hand-over sizes ---- */
 
-enum family { ANTI, CYCLIC, SHIFT, WILKINSON, FAMILIES };
-static const char *const family_name[] = {"anti-identity", "cyclic", "shift",
-                                          "wilkinson"};
-
-static double family_element(enum family f, int64_t n, int64_t i, int64_t j)
-{
-    switch (f) {
-    case ANTI:
-        return j == n - 1 - i;
-    case CYCLIC: /* row i is e(i + 1) */
-        return j == (i + 1) % n;
-    case SHIFT: /* row i is e(i - 1) */
-        return j == (i + n - 1) % n;
-    default:
-        return i == j || j == n - 1 ? 1 : i > j ? -1 : 0;
-    }
-}
-
-static int32_t family_pivot(enum family f, int64_t n, int64_t k)
-{
-    switch (f) {
-    case ANTI:
-        return (int32_t)(k < n / 2 ? n - k : k + 1);
-    case CYCLIC:
-        return (int32_t)n;
-    case SHIFT:
-        return (int32_t)(k + 2 < n ? k + 2 : n);
-    default:
-        return (int32_t)k + 1;
-    }
-}
-
-/* After the factorization: L and U in one array. */
-static long double family_factor(enum family f, int64_t n, int64_t i, int64_t j,
-                                 bool wide)
-{
-    if (f != WILKINSON)
-        return i == j;
-    if (j == n - 1) { /* U(i, n) = 2^(i - 1), or Inf */
-        return i < (wide ? 1024 : 128) ? ldexpl(1, (int)i) : (long double)INFINITY;
-    }
-    return i == j ? 1 : i > j ? -1 : 0;
-}
-
 static void family(struct test *t, enum family f, int64_t n)
 {
     struct matrix a = matrix_new(t->p, n, n, n + 1, 4), before;
@@ -780,29 +736,11 @@ static void family(struct test *t, enum family f, int64_t n)
     free(ipiv);
 }
 
-/* L0 has 2 on the diagonal and small integers on three below it. */
-static double complex l0(bool complex_too, int64_t i, int64_t j)
-{
-    if (i == j)
-        return 2;
-    if (i < j || i - j > 3)
-        return 0;
-    double re = (double)((i * 7 + j * 3) % 3 - 1), im = (double)((i * 5 + j) % 3 - 1);
-    return CMPLX(re, complex_too ? im : 0);
-}
-
 static void integer_factor(struct test *t, const char *uplo, int64_t n)
 {
-    bool upper = *uplo == 'U', z = is_complex(t->p);
+    const bool upper = *uplo == 'U';
     struct matrix a = matrix_new(t->p, n, n, n, 4);
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t i = j; i < n; i++) {
-            double complex sum = 0;
-            for (int64_t k = i > 3 ? i - 3 : 0; k <= j; k++)
-                sum += l0(z, i, k) * conj(l0(z, j, k));
-            matrix_put(&a, upper ? j : i, upper ? i : j, creal(sum),
-                       upper ? -cimag(sum) : cimag(sum));
-        }
+    matrix_fill_banded(&a, *uplo);
     struct matrix before = matrix_copy(&a);
     char what[64];
     snprintf(what, sizeof what, "potrf %s n=%lld", uplo, (long long)n);
@@ -812,7 +750,7 @@ static void integer_factor(struct test *t, const char *uplo, int64_t n)
         fail(t, "%s: residual %.3g", what, factor_residual(&before, *uplo, &a));
     for (int64_t j = 0; !fast && j < n; j++)
         for (int64_t i = j; i < n; i++) {
-            double complex want = l0(z, i, j);
+            double complex want = banded_factor(t->p, i, j);
             want = upper ? conj(want) : want;
             if (matrix_get(&a, upper ? j : i, upper ? i : j) != (long double complex)want)
                 fail(t, "%s: element (%lld,%lld) is not L0's", what, (long long)i + 1,
@@ -833,9 +771,9 @@ static int64_t most_of(const struct test *t, enum family f)
         return t->gpu ? 2049 : 1025;
     if (!t->gpu)
         return 129;
-    return f == WILKINSON && t->p == BL_D   ? 1025
-           : f == ANTI && !is_complex(t->p) ? 1025
-                                            : 513;
+    return f == FAMILY_WILKINSON && t->p == BL_D   ? 1025
+           : f == FAMILY_ANTI && !is_complex(t->p) ? 1025
+                                                   : 513;
 }
 
 static const int64_t hand_over[] = {1,   2,    31,   32,   33,   63,  64,
@@ -847,7 +785,7 @@ static void hand_over_of(struct test *t, enum family f)
 {
     char name[64];
     for (size_t s = 0; s < HAND_OVERS && hand_over[s] <= most_of(t, f); s++)
-        if (f != WILKINSON || hand_over[s] > 1)
+        if (f != FAMILY_WILKINSON || hand_over[s] > 1)
             family(t, f, hand_over[s]);
     snprintf(name, sizeof name, "15-%s", family_name[f]);
     say(t, name);
@@ -855,22 +793,22 @@ static void hand_over_of(struct test *t, enum family f)
 
 static void anti(struct test *t)
 {
-    hand_over_of(t, ANTI);
+    hand_over_of(t, FAMILY_ANTI);
 }
 
 static void cyclic(struct test *t)
 {
-    hand_over_of(t, CYCLIC);
+    hand_over_of(t, FAMILY_CYCLIC);
 }
 
 static void shift(struct test *t)
 {
-    hand_over_of(t, SHIFT);
+    hand_over_of(t, FAMILY_SHIFT);
 }
 
 static void wilkinson(struct test *t)
 {
-    hand_over_of(t, WILKINSON);
+    hand_over_of(t, FAMILY_WILKINSON);
 }
 
 static void integer_factors(struct test *t)

@@ -387,6 +387,73 @@ void matrix_reflect(struct matrix *a, struct rng *r, bool left)
     free(v);
 }
 
+/* ---- exact families ---- */
+
+const char *const family_name[FAMILIES] = {"anti-identity", "cyclic", "shift",
+                                           "wilkinson"};
+
+double family_element(enum family f, int64_t n, int64_t i, int64_t j)
+{
+    switch (f) {
+    case FAMILY_ANTI:
+        return j == n - 1 - i;
+    case FAMILY_CYCLIC: /* row i is e(i + 1) */
+        return j == (i + 1) % n;
+    case FAMILY_SHIFT: /* row i is e(i - 1) */
+        return j == (i + n - 1) % n;
+    default:
+        return i == j || j == n - 1 ? 1 : i > j ? -1 : 0;
+    }
+}
+
+int32_t family_pivot(enum family f, int64_t n, int64_t k)
+{
+    switch (f) {
+    case FAMILY_ANTI:
+        return (int32_t)(k < n / 2 ? n - k : k + 1);
+    case FAMILY_CYCLIC:
+        return (int32_t)n;
+    case FAMILY_SHIFT:
+        return (int32_t)(k + 2 < n ? k + 2 : n);
+    default:
+        return (int32_t)k + 1;
+    }
+}
+
+long double family_factor(enum family f, int64_t n, int64_t i, int64_t j, bool wide)
+{
+    if (f != FAMILY_WILKINSON)
+        return i == j;
+    if (j == n - 1) /* U(i, n) = 2^(i - 1), or Inf */
+        return i < (wide ? 1024 : 128) ? ldexpl(1, (int)i) : (long double)INFINITY;
+    return i == j ? 1 : i > j ? -1 : 0;
+}
+
+double complex banded_factor(enum bl_precision p, int64_t i, int64_t j)
+{
+    if (i == j)
+        return 2;
+    if (i < j || i - j > 3)
+        return 0;
+    double re = (double)((i * 7 + j * 3) % 3 - 1), im = (double)((i * 5 + j) % 3 - 1);
+    return CMPLX(re, is_complex(p) ? im : 0);
+}
+
+void matrix_fill_banded(struct matrix *a, char uplo)
+{
+    const enum bl_precision p = a->precision;
+    for (int64_t j = 0; j < a->cols; j++)
+        for (int64_t i = j; i < a->cols; i++) {
+            double complex sum = 0;
+            for (int64_t k = i > 3 ? i - 3 : 0; k <= j; k++)
+                sum += banded_factor(p, i, k) * conj(banded_factor(p, j, k));
+            if (uplo == 'L')
+                put(a, i, j, sum);
+            else
+                put(a, j, i, conj(sum));
+        }
+}
+
 void integer_put(char *p, int64_t k, int size, int64_t value)
 {
     int32_t narrow = (int32_t)value;

@@ -77,6 +77,18 @@ void matrix_fill(struct matrix *a, enum matrix_class c, uint64_t seed);
 void matrix_fill_hermitian(struct matrix *a, char uplo, enum matrix_class c,
                            uint64_t seed);
 
+/* Families whose LU factors are known exactly, of order n: elements, pivots (k from 0)
+ * and L and U in one array. Wilkinson's U has Inf from 2^128 or 2^1024 on. */
+enum family { FAMILY_ANTI, FAMILY_CYCLIC, FAMILY_SHIFT, FAMILY_WILKINSON, FAMILIES };
+extern const char *const family_name[FAMILIES];
+double family_element(enum family f, int64_t n, int64_t i, int64_t j);
+int32_t family_pivot(enum family f, int64_t n, int64_t k);
+long double family_factor(enum family f, int64_t n, int64_t i, int64_t j, bool wide);
+
+/* Of Cholesky: L of small integers, with 2 on the diagonal, and the triangle of L L^H. */
+double complex banded_factor(enum bl_precision p, int64_t i, int64_t j);
+void matrix_fill_banded(struct matrix *a, char uplo);
+
 /* A random reflection from either side: a(i, j) -= 2 v_i (v^H a)_j / v^H v. */
 void matrix_reflect(struct matrix *a, struct rng *r, bool left);
 

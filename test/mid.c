@@ -3,15 +3,21 @@
  * equal shapes and items, both integer sizes, padded columns, guard words.
  *
  *     mid [MATRICES [LARGEST [PRECISIONS]]]
+ *     mid shapes | families | repeats | small [PRECISIONS]
  *
- * MATRICES: a precision, at least (400); fewer than 1000 leave the repetitions out.
- * LARGEST: the largest size (300). "sdcz".
+ * MATRICES: a precision, at least (400). LARGEST: the largest size (300). "sdcz".
  *
  * getrfsp by matrices for which getrf has the answer; getrf in fast arithmetic, above
  * 256, by its residual beside netlib's. The engine is the one that BATCHLAPACK_ENGINE
- * names. It then repeats some batches a hundred times: the bits may not change.
+ * names.
+ *
+ * `shapes`: a few matrices of given shapes to 1024 x 1024. `families`: matrices whose
+ * factors are known exactly, around the sizes where one kernel hands over to another.
+ * `repeats`: some batches a hundred times; the bits may not change. `small`: a few
+ * matrices for each kind of kernel, for tools that slow everything down.
  */
 #include <complex.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +30,11 @@
 #define INTEGER_GUARD (-99)
 #define REPEATS 100
 #define EACH 16 /* problems of a batch */
+#define FEW 5   /* of a batch of the mid kernels, at least */
 
 struct problem {
     enum matrix_class class;
+    const char *name; /* of the class, or of the family */
     int64_t m, n, lda;
     struct matrix before, want;
     int32_t *ipiv, info;
@@ -39,8 +47,10 @@ struct batch {
     int64_t count;
     int int_size;
     bool pointers, items;
-    bool fast;   /* fast arithmetic */
-    bool scaled; /* getrfsp, of matrices for which netlib's getrf says what comes out */
+    bool fast;     /* fast arithmetic */
+    bool scaled;   /* getrfsp, of matrices for which netlib's getrf says what comes out */
+    bool ordinary; /* no subnormal numbers, which take netlib long */
+    bool families; /* known factors */
     struct problem problem[EACH]; /* number i is a copy of problem i modulo EACH */
     char why[600];
 };
@@ -163,12 +173,36 @@ static void answer_scaled(struct problem *p, enum bl_precision precision, struct
     free(power);
 }
 
+static void answer_family(struct problem *p, enum bl_precision precision, enum family f)
+{
+    const int64_t n = p->n;
+    p->name = family_name[f];
+    p->before = matrix_new(precision, n, n, p->lda, GUARD);
+    p->ipiv = calloc((size_t)n, sizeof *p->ipiv);
+    p->zeros = true;
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < n; i++)
+            matrix_put(&p->before, i, j, family_element(f, n, i, j), 0);
+    p->want = matrix_copy(&p->before);
+    for (int64_t j = 0; j < n; j++) {
+        p->ipiv[j] = family_pivot(f, n, j);
+        for (int64_t i = 0; i < n; i++)
+            matrix_put(&p->want, i, j,
+                       (double)family_factor(f, n, i, j, is_double(precision)), 0);
+    }
+}
+
 static void pose(int64_t number, void *data)
 {
     struct batch *b = (struct batch *)data + number / EACH;
     struct problem *p = &b->problem[number % EACH];
     struct rng r = {(uint64_t)number * 65537 + 11};
+    if (number % EACH >= b->count)
+        return;
     p->class = (enum matrix_class)(number % CLASS_INDEFINITE);
+    if (b->ordinary) /* every class in two batches of a few */
+        p->class =
+            (enum matrix_class)((number / EACH * FEW + number % EACH) % CLASS_SUBNORMAL);
     p->m = b->m;
     p->n = b->n;
     if (b->items) {
@@ -184,6 +218,11 @@ static void pose(int64_t number, void *data)
                                               CLASS_DEFICIENT, CLASS_TIED};
     if (b->fast || b->scaled)
         p->class = plain[number % 4];
+    p->name = matrix_class_name[p->class];
+    if (b->families) {
+        answer_family(p, b->precision, (enum family)(number % FAMILIES));
+        return;
+    }
     if (b->scaled) {
         answer_scaled(p, b->precision, &r);
         return;
@@ -247,11 +286,9 @@ static void drop_slab(struct slab *s)
     must(engine->queue_close(s->queue), "queue-close");
 }
 
-static void run(const struct batch *b, struct slab *s)
+/* What the engine is given, on the host. */
+static void fill(const struct batch *b, struct slab *s)
 {
-    struct bl_operand a = {s->device, NULL, b->problem[0].lda,
-                           (int64_t)(s->a_bytes / element_bytes(b->precision))};
-    struct bl_operand ipiv = {s->device + s->ipiv, NULL, 0, (int64_t)s->ipiv_words};
     void **a_array = (void **)(void *)(s->host + s->a_array);
     void **ipiv_array = (void **)(void *)(s->host + s->ipiv_array);
     struct bl_item *items = (struct bl_item *)(void *)(s->host + s->items);
@@ -271,6 +308,13 @@ static void run(const struct batch *b, struct slab *s)
         p = &b->problem[other % EACH];
         items[i] = (struct bl_item){other, p->m, p->n, p->lda, 0};
     }
+}
+
+static void run(const struct batch *b, struct slab *s)
+{
+    struct bl_operand a = {s->device, NULL, b->problem[0].lda,
+                           (int64_t)(s->a_bytes / element_bytes(b->precision))};
+    struct bl_operand ipiv = {s->device + s->ipiv, NULL, 0, (int64_t)s->ipiv_words};
     if (b->pointers) {
         a.array = (void *const *)(void *)(s->device + s->a_array);
         ipiv.array = (void *const *)(void *)(s->device + s->ipiv_array);
@@ -306,7 +350,7 @@ static void complain(struct batch *b, int64_t i, const char *what, const char *d
                  "m=%lld n=%lld lda=%lld of %lld x %lld, %s, %d-byte integers, %s%s, "
                  "number %lld of %lld: %s: %s",
                  (long long)p->m, (long long)p->n, (long long)p->lda, (long long)b->m,
-                 (long long)b->n, matrix_class_name[p->class], b->int_size,
+                 (long long)b->n, p->name, b->int_size,
                  b->pointers ? "pointers" : "strided", b->items ? ", items" : "",
                  (long long)i, (long long)b->count, what, detail);
 }
@@ -351,6 +395,16 @@ static bool check_fast(struct batch *b, const struct slab *s, int64_t i)
     return good;
 }
 
+/* What complex infinities become is not known exactly. */
+static void leave_infinities_out(const struct problem *p, const struct matrix *got)
+{
+    for (int64_t j = 0; j < p->n; j++)
+        for (int64_t i = 0; i < p->m; i++)
+            if (!isfinite(creall(matrix_get(&p->want, i, j))))
+                memcpy(matrix_at(&p->want, i, j), matrix_at(got, i, j),
+                       element_bytes(got->precision));
+}
+
 static bool check(struct batch *b, const struct slab *s, int64_t i)
 {
     if (b->fast)
@@ -377,6 +431,8 @@ static bool check(struct batch *b, const struct slab *s, int64_t i)
             return false;
         }
     }
+    if (b->families && is_complex(b->precision))
+        leave_infinities_out(p, &got);
     if (memcmp(got.data, p->want.data, matrix_bytes(&p->want)) == 0)
         return true;
     if (touched(&got, &p->before, 0, detail, sizeof detail))
@@ -390,11 +446,63 @@ static bool check(struct batch *b, const struct slab *s, int64_t i)
 
 /* ---- all of it ---- */
 
-enum kind { EXACT, SCALED, FAST };
+static void try(struct batch *b)
+{
+    struct slab s = new_slab(b);
+    fill(b, &s);
+    run(b, &s);
+    for (int64_t i = 0; i < b->count; i++)
+        check(b, &s, i);
+    drop_slab(&s);
+    drop(b);
+}
+
+enum kind { EXACT, SCALED, FAST, SHAPES };
+
+/* What random sizes leave out. Of 396 matrices and more to order 512 one half runs beside
+ * the other. */
+static const struct {
+    int64_t m, n, count;
+    bool items;
+} shapes[] = {{1024, 1024, FEW, false}, {1000, 1000, FEW, false}, {1024, 777, FEW, false},
+              {777, 1024, FEW, false},  {1024, 1024, FEW, true},  {700, 900, FEW, false},
+              {897, 513, FEW, false},   {577, 577, FEW, false},   {513, 300, FEW, false},
+              {300, 513, FEW, false},   {401, 401, FEW, false},   {450, 640, FEW, true},
+              {1024, 64, FEW, false},   {64, 1024, FEW, false},   {1024, 40, FEW, false},
+              {40, 1024, FEW, false},   {1024, 1, FEW, false},    {1, 1024, FEW, false},
+              {1024, 3, FEW, true},     {3, 1024, FEW, true},     {265, 265, 400, false},
+              {290, 270, 400, true}};
+enum { SHAPE_COUNT = sizeof shapes / sizeof *shapes };
+
+static void choose_shape(struct batch *b, int64_t i, enum kind kind, struct rng *r)
+{
+    shape(r, &b->m, &b->n);
+    if (b->fast) { /* what fits the chip is exact */
+        b->m = rng_between(r, 257, largest);
+        b->n = rng_between(r, 65, largest);
+    }
+    if (i < 4) { /* the corners of what is asked */
+        b->m = i == 2 ? 40 : i == 3 ? largest / 2 + 1 : largest;
+        b->n = i == 1 ? 40 : i == 3 ? largest / 2 + 1 : largest;
+    }
+    if (b->fast && i == 0 && largest >= 400) /* single is fast from here on */
+        b->m = b->n = 1024;
+    b->count = EACH;
+    b->int_size = rng_below(r, 2) ? 8 : 4;
+    b->pointers = rng_below(r, 2);
+    b->items = rng_below(r, 3) == 0;
+    if (kind == SHAPES) {
+        b->m = shapes[i].m;
+        b->n = shapes[i].n;
+        b->count = shapes[i].count;
+        b->items = shapes[i].items;
+        b->ordinary = true;
+    }
+}
 
 static void compare(enum bl_precision precision, int64_t batches, enum kind kind)
 {
-    static const char *const name[] = {"getrf", "getrfsp", "getrf-fast"};
+    static const char *const name[] = {"getrf", "getrfsp", "getrf-fast", "getrf-shapes"};
     struct batch *b = calloc((size_t)batches, sizeof *b);
     int64_t matrices = 0, bad[MATRIX_CLASS_COUNT] = {0}, of[MATRIX_CLASS_COUNT] = {0};
     char why[MATRIX_CLASS_COUNT][700] = {""};
@@ -403,28 +511,15 @@ static void compare(enum bl_precision precision, int64_t batches, enum kind kind
         b[i].precision = precision;
         b[i].scaled = kind == SCALED;
         b[i].fast = kind == FAST;
-        shape(&r, &b[i].m, &b[i].n);
-        if (b[i].fast) { /* what fits the chip is exact */
-            b[i].m = rng_between(&r, 257, largest);
-            b[i].n = rng_between(&r, 65, largest);
-        }
-        if (i < 4) { /* the corners of what is asked */
-            b[i].m = i == 2 ? 40 : i == 3 ? largest / 2 + 1 : largest;
-            b[i].n = i == 1 ? 40 : i == 3 ? largest / 2 + 1 : largest;
-        }
-        if (b[i].fast && i == 0 && largest >= 400) /* single is fast from here on */
-            b[i].m = b[i].n = 1024;
-        b[i].count = EACH;
-        b[i].int_size = rng_below(&r, 2) ? 8 : 4;
-        b[i].pointers = rng_below(&r, 2);
-        b[i].items = rng_below(&r, 3) == 0;
+        choose_shape(&b[i], i, kind, &r);
     }
     in_parallel(batches * EACH, pose, b);
     for (int64_t i = 0; i < batches; i++) {
         struct slab s = new_slab(&b[i]);
+        fill(&b[i], &s);
         run(&b[i], &s);
         for (int64_t j = 0; j < b[i].count; j++) {
-            enum matrix_class c = b[i].problem[j].class;
+            enum matrix_class c = b[i].problem[j % EACH].class;
             of[c]++;
             matrices++;
             *b[i].why = 0;
@@ -449,39 +544,117 @@ static void compare(enum bl_precision precision, int64_t batches, enum kind kind
     free(b);
 }
 
-static void repeat(enum bl_precision precision, int64_t n)
+/* The largest orders of a kernel: the rows of mid_lu_[sdcz].cu and mid_scaled_[sdcz].cu;
+ * where 227 KB hold no more of L on the chip (d 214, c 215, z 155) or of a panel beside
+ * its strips (z 206); the rows of the panels of mid_blocked.cuh (128 to 512, and 64 more,
+ * behind the first panel); the next to last. */
+static const int64_t hand_over[] = {48,  56,  58,  64,  68,  72,  80,  84,  96,  100,
+                                    104, 112, 128, 144, 155, 160, 192, 204, 206, 214,
+                                    215, 224, 256, 270, 320, 512, 576, 1023};
+enum { HAND_OVERS = sizeof hand_over / sizeof *hand_over };
+
+static void families(enum bl_precision precision, bool scaled)
+{
+    struct batch *b = calloc(1, sizeof *b);
+    char why[sizeof b->why] = "";
+    for (int k = 0; k < 3 * HAND_OVERS; k++) {
+        const int64_t n = hand_over[k / 3] - 1 + k % 3;
+        *b = (struct batch){.precision = precision,
+                            .m = n,
+                            .n = n,
+                            .count = 2 * FAMILIES,
+                            .int_size = k % 2 ? 8 : 4,
+                            .pointers = k / 2 % 2,
+                            .scaled = scaled,
+                            .families = true};
+        in_parallel(EACH, pose, b);
+        try(b);
+        if (!*why)
+            memcpy(why, b->why, sizeof why);
+    }
+    verdict(why, "mid-families-%s-%c", scaled ? "getrfsp" : "getrf", "sdcz"[precision]);
+    free(b);
+}
+
+static void repeat(enum bl_precision precision, int64_t n, bool scaled)
 {
     struct batch *b = calloc(1, sizeof *b);
     b->precision = precision;
+    b->scaled = scaled;
     b->m = b->n = n;
-    b->count = n > 300 ? 16 : 140;
+    b->count = n > 200 ? 40 : 140;
     b->int_size = 4;
     in_parallel(EACH, pose, b);
     struct slab s = new_slab(b);
-    char *first = malloc(s.bytes);
+    char *given = malloc(s.bytes), *first = malloc(s.bytes);
+    int64_t changed = 0;
+    memset(s.host, 0, s.bytes);
+    fill(b, &s);
+    memcpy(given, s.host, s.bytes);
     run(b, &s);
     memcpy(first, s.host, s.bytes);
-    int64_t changed = 0;
     for (int64_t i = 0; i < b->count; i++)
         check(b, &s, i);
     for (int i = 1; i < REPEATS; i++) {
+        memcpy(s.host, given, s.bytes);
         run(b, &s);
         changed += memcmp(first, s.host, s.bytes) != 0;
     }
     if (changed)
         snprintf(b->why, sizeof b->why, "%lld of %d runs gave other bits",
                  (long long)changed, REPEATS);
-    verdict(b->why, "mid-repeated-%c-%lld", "sdcz"[precision], (long long)n);
+    verdict(b->why, "mid-repeated-%s%c-%lld", scaled ? "getrfsp-" : "", "sdcz"[precision],
+            (long long)n);
+    free(given);
     free(first);
     drop_slab(&s);
     drop(b);
     free(b);
 }
 
+static void repeats(enum bl_precision precision)
+{
+    static const int64_t orders[] = {48, 97, 190, 300, 146, 244};
+    for (int k = 0; k < 6; k++)
+        repeat(precision, orders[k], false);
+    for (int k = 0; k < 4; k++)
+        repeat(precision, orders[k], true);
+}
+
+/* On the chip with few warps and with many, by panels and strips, both of getrfsp too,
+ * and by panels in fast arithmetic, which single precision does not have yet. */
+static void small(enum bl_precision precision)
+{
+    static const struct {
+        int64_t m, n;
+        enum kind kind;
+    } jobs[] = {{60, 60, EXACT},    {100, 100, EXACT}, {150, 150, EXACT},
+                {270, 130, EXACT},  {70, 70, SCALED},  {150, 150, SCALED},
+                {270, 130, SCALED}, {260, 260, FAST}};
+    static const char *const name[] = {"getrf", "getrfsp", "getrf-fast"};
+    for (size_t k = 0; k < sizeof jobs / sizeof *jobs; k++) {
+        struct batch *b = calloc(1, sizeof *b);
+        b->precision = precision;
+        b->m = jobs[k].m;
+        b->n = jobs[k].n;
+        b->count = FEW;
+        b->int_size = 4;
+        b->scaled = jobs[k].kind == SCALED;
+        b->fast = jobs[k].kind == FAST;
+        in_parallel(EACH, pose, b);
+        try(b);
+        verdict(b->why, "mid-small-%s-%c-%lldx%lld", name[jobs[k].kind],
+                "sdcz"[precision], (long long)b -> m, (long long)b -> n);
+        free(b);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    int64_t matrices = argc > 1 ? atoll(argv[1]) : 400;
-    if (argc > 2)
+    const char *part = argc > 1 && !isdigit((unsigned char)*argv[1]) ? argv[1] : "";
+    const char *letters = argc > (*part ? 2 : 3) ? argv[*part ? 2 : 3] : "sdcz";
+    const int64_t matrices = argc > 1 ? atoll(argv[1]) : 400;
+    if (argc > 2 && !*part)
         largest = atoll(argv[2]);
     if (!reference_open())
         return 0;
@@ -490,20 +663,27 @@ int main(int argc, char **argv)
     verdict(engine ? "" : bl_engine_why(), "mid-engine");
     if (!engine)
         return 1;
-    const char *letters = argc > 3 ? argv[3] : "sdcz";
-    for (int p = 0; p < BL_PRECISIONS; p++)
-        if (strchr(letters, "sdcz"[p]))
-            compare((enum bl_precision)p, (matrices + EACH - 1) / EACH, EXACT);
-    for (int p = 0; p < BL_PRECISIONS; p++)
-        if (strchr(letters, "sdcz"[p]))
-            compare((enum bl_precision)p, (matrices / 4 + EACH - 1) / EACH, SCALED);
-    for (int p = 0; p < BL_PRECISIONS; p++)
-        if (largest > 256 && strchr(letters, "sdcz"[p]))
-            compare((enum bl_precision)p, (matrices / 4 + EACH - 1) / EACH, FAST);
-    for (int p = 0; p < BL_PRECISIONS; p++)
-        for (int64_t n = 48;
-             matrices >= 1000 && n <= largest && n < 400 && strchr(letters, "sdcz"[p]);
-             n += n < 200 ? 49 : 157)
-            repeat((enum bl_precision)p, n);
+    for (int p = 0; p < BL_PRECISIONS; p++) {
+        const enum bl_precision precision = (enum bl_precision)p;
+        if (!strchr(letters, "sdcz"[p]))
+            continue;
+        if (!strcmp(part, "shapes")) {
+            compare(precision, SHAPE_COUNT, SHAPES);
+        } else if (!strcmp(part, "families")) {
+            families(precision, false);
+            families(precision, true);
+        } else if (!strcmp(part, "repeats")) {
+            repeats(precision);
+        } else if (!strcmp(part, "small")) {
+            small(precision);
+        } else if (*part) {
+            return 2;
+        } else {
+            compare(precision, (matrices + EACH - 1) / EACH, EXACT);
+            compare(precision, (matrices / 4 + EACH - 1) / EACH, SCALED);
+            if (largest > 256)
+                compare(precision, (matrices / 4 + EACH - 1) / EACH, FAST);
+        }
+    }
     return failures() != 0;
 }

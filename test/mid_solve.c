@@ -4,10 +4,17 @@
  * (the largest at most five times netlib's), gedet by netlib's factors.
  *
  *     mid_solve [MATRICES [LARGEST [PRECISIONS]]]
+ *     mid_solve shapes | repeats | small [PRECISIONS]
  *
- * MATRICES: a routine and precision, about (160), of transposed getrs a third. LARGEST:
- * the largest order (300). "sdcz". The engine is the one that BATCHLAPACK_ENGINE names.
+ * MATRICES: of gesv and of getrs 'N' in a precision, about (320); of all others half as
+ * many, of transposed getrs a sixth. LARGEST: the largest order (300). "sdcz". The
+ * engine is the one that BATCHLAPACK_ENGINE names.
+ *
+ * `shapes`: a few matrices of given orders to 1024, with up to 2000 right-hand sides.
+ * `repeats`: some batches a hundred times; the bits may not change. `small`: a few
+ * matrices for each kind of kernel, for tools that slow everything down.
  */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +23,17 @@
 #include "bl.h"
 #include "reference.h"
 
-enum { GAP = 5, GUARD = -99, EACH = 11, CLASSES = CLASS_INDEFINITE };
+enum {
+    GAP = 5,
+    GUARD = -99,
+    EACH = 11, /* problems of a batch */
+    FEW = 5,   /* of a batch of the mid kernels, at least */
+    CLASSES = CLASS_INDEFINITE,
+    ILL = CLASSES, /* random, of a large condition */
+    JUDGED = ILL + 1,
+    ENOUGH = 60, /* matrices of a class that have a largest residual */
+    REPEATS = 100
+};
 
 struct problem {
     enum matrix_class class;
@@ -25,7 +42,14 @@ struct problem {
     struct matrix want_a, want_b;    /* want_a of the inverses: netlib's */
     int32_t *ipiv, *want_ipiv;
     int64_t want_info;
+    bool ill; /* of a large condition */
     size_t at_a, at_b, at_x;
+};
+
+/* The largest residuals. */
+struct largest {
+    double ours, theirs;
+    int64_t matrices;
 };
 
 struct batch {
@@ -35,11 +59,13 @@ struct batch {
     enum bl_precision precision;
     int int_size;
     bool pointers, items, in_place;
+    bool ordinary; /* no subnormal numbers, which take netlib long */
     int64_t n, nrhs, count;
-    struct problem problem[EACH];
-    char *host, *device; /* all that the engine is given */
+    struct problem *problem; /* number i is a copy of problem i modulo EACH */
+    char *host, *device;     /* all that the engine is given */
+    void *queue, *work;
     size_t used, ipiv, info, phase, logabs;
-    double ours, theirs; /* largest residuals */
+    struct largest of[JUDGED]; /* by class */
     char why[500];
 };
 
@@ -115,7 +141,15 @@ static void pose(int64_t number, void *data)
     struct batch *b = (struct batch *)data + number / EACH;
     struct problem *p = &b->problem[number % EACH];
     struct rng r = {(uint64_t)number * 65537 + 5 + (uint64_t)b->routine * 99991};
+    if (number % EACH >= b->count)
+        return;
     p->class = (enum matrix_class)(number % CLASSES);
+    enum matrix_class of_b = (enum matrix_class)(number / EACH % CLASSES);
+    if (b->ordinary) { /* every class in two batches of a few */
+        p->class =
+            (enum matrix_class)((number / EACH * FEW + number % EACH) % CLASS_SUBNORMAL);
+        of_b = of_b % CLASS_SUBNORMAL;
+    }
     p->n = b->items && number % EACH > 0 ? rng_between(&r, b->n / 2 + 1, b->n) : b->n;
     int64_t below = b->n % 3;
     p->original = matrix_new(b->precision, p->n, p->n, b->n + below, GAP);
@@ -124,11 +158,12 @@ static void pose(int64_t number, void *data)
     p->ipiv = calloc((size_t)b->n + 1, sizeof *p->ipiv);
     p->want_ipiv = calloc((size_t)b->n + 1, sizeof *p->want_ipiv);
     matrix_fill(&p->original, p->class, rng_next(&r));
-    if (inverts(b) && p->class == CLASS_RANDOM && number / EACH % 2)
+    p->ill = inverts(b) && p->class == CLASS_RANDOM && number / EACH % 2;
+    if (p->ill)
         fill_ill(&p->original,
                  (is_double(b->precision) ? 1.0 : 0.4) * (double)rng_between(&r, 1, 13),
                  &r);
-    matrix_fill(&p->b, (enum matrix_class)(number / EACH % CLASSES), rng_next(&r));
+    matrix_fill(&p->b, of_b, rng_next(&r));
     p->want_a = matrix_copy(&p->original);
     p->want_b = matrix_copy(&p->b);
     if (b->routine == BL_GESV) {
@@ -148,7 +183,7 @@ static void pose(int64_t number, void *data)
 
 static void drop(struct batch *b)
 {
-    for (int64_t i = 0; i < b->count; i++) {
+    for (int64_t i = 0; i < b->count && i < EACH; i++) {
         struct problem *p = &b->problem[i];
         struct matrix *all[] = {&p->original, &p->a,      &p->b,
                                 &p->x,        &p->want_a, &p->want_b};
@@ -157,6 +192,7 @@ static void drop(struct batch *b)
         free(p->ipiv);
         free(p->want_ipiv);
     }
+    free(b->problem);
 }
 
 /* ---- on the device ---- */
@@ -266,27 +302,39 @@ static struct bl_job job_of(struct batch *b)
     return job;
 }
 
-static void run(struct batch *b)
+static void open_memory(struct batch *b)
 {
-    void *queue, *p;
+    void *p;
     (void)job_of(b);
-    must(engine->queue_open(&queue), "queue");
+    must(engine->queue_open(&b->queue), "queue");
     must(engine->host_alloc(b->used, &p), "host-memory");
     b->host = p;
+    memset(b->host, 0, b->used);
     must(engine->device_alloc(b->used, &p), "device-memory");
     b->device = p;
     struct bl_job job = job_of(b);
     size_t work = engine->workspace(&job);
     if (work)
-        must(engine->device_alloc(work, &job.work), "work-space");
-    must(engine->copy_in(queue, b->device, b->host, b->used), "copy-in");
-    must(engine->run(&job, queue), "run");
-    must(engine->copy_out(queue, b->host, b->device, b->used), "copy-out");
-    must(engine->wait(queue), "wait");
-    if (work)
-        must(engine->device_free(job.work), "work-free");
+        must(engine->device_alloc(work, &b->work), "work-space");
+}
+
+static void run(struct batch *b)
+{
+    struct bl_job job = job_of(b);
+    job.work = b->work;
+    must(engine->copy_in(b->queue, b->device, b->host, b->used), "copy-in");
+    must(engine->run(&job, b->queue), "run");
+    must(engine->copy_out(b->queue, b->host, b->device, b->used), "copy-out");
+    must(engine->wait(b->queue), "wait");
+}
+
+static void close_memory(struct batch *b)
+{
+    if (b->work)
+        must(engine->device_free(b->work), "work-free");
     must(engine->device_free(b->device), "device-free");
-    must(engine->queue_close(queue), "queue-close");
+    must(engine->host_free(b->host), "host-free");
+    must(engine->queue_close(b->queue), "queue-close");
 }
 
 /* ---- whether it is right ---- */
@@ -298,10 +346,11 @@ static struct matrix view(const struct batch *b, const struct matrix *m, size_t 
     return v;
 }
 
-static void note(double *largest_residual, double residual)
+static void note(struct largest *l, double ours, double theirs)
 {
-    if (residual > *largest_residual || isnan(residual))
-        *largest_residual = residual;
+    l->ours = ours > l->ours || isnan(ours) ? ours : l->ours;
+    l->theirs = theirs > l->theirs || isnan(theirs) ? theirs : l->theirs;
+    l->matrices++;
 }
 
 static void check_inverse(struct batch *b, int64_t i)
@@ -329,8 +378,9 @@ static void check_inverse(struct batch *b, int64_t i)
     } else if (p->class == CLASS_RANDOM || p->class == CLASS_INTEGER ||
                p->class == CLASS_TIED || p->class == CLASS_NEGZERO ||
                p->class == CLASS_GRADED) {
-        note(&b->ours, inverse_residual(&p->original, &x, 0));
-        note(&b->theirs, inverse_residual(&p->original, &p->want_a, 0));
+        note(&b->of[p->ill ? (int)ILL : (int)p->class],
+             inverse_residual(&p->original, &x, 0),
+             inverse_residual(&p->original, &p->want_a, 0));
     }
 }
 
@@ -433,8 +483,8 @@ static void check(struct batch *b, int64_t i)
         double residual = solve_residual(&p->original, 0, b->trans, &p->b, &x);
         if (isnan(residual))
             fault(b, i, "B", "is not finite, netlib's is");
-        note(&b->ours, residual);
-        note(&b->theirs, solve_residual(&p->original, 0, b->trans, &p->b, &p->want_b));
+        note(&b->of[p->class], residual,
+             solve_residual(&p->original, 0, b->trans, &p->b, &p->want_b));
     }
 }
 
@@ -446,52 +496,185 @@ struct operation {
     bool fast;
 };
 
-static void compare(struct operation o, enum bl_precision precision, int64_t batches)
+static void set(struct batch *b, struct operation o, enum bl_precision precision,
+                int64_t count)
 {
-    const enum bl_routine_id routine = o.routine;
-    static const int64_t sides[] = {1, 2, 4, 5, 9, 64, 70};
-    struct batch *b = calloc((size_t)batches, sizeof *b);
-    char why[600] = "";
-    double ours = 0, theirs = 0;
-    int64_t matrices = 0;
-    for (int64_t i = 0; i < batches; i++) {
-        struct rng r = {(uint64_t)precision * 1000 + (uint64_t)i};
-        int64_t limit = i % 4 ? (largest < 150 ? largest : 150) : largest;
-        b[i].routine = routine;
-        b[i].trans = o.trans;
-        b[i].fast = o.fast;
-        b[i].precision = precision;
-        b[i].n = i == 0 ? largest : i == 1 ? 64 : rng_between(&r, 33, limit);
-        b[i].count = EACH;
-        b[i].int_size = rng_below(&r, 2) ? 8 : 4;
-        b[i].pointers = rng_below(&r, 2);
-        b[i].nrhs = routine_has(routine, 'B') ? sides[i % 7] : 0;
-        b[i].items = !b[i].nrhs && rng_below(&r, 3) == 0;
-        b[i].in_place = apart(&b[i]) && !b[i].items && rng_below(&r, 3) == 0;
+    b->routine = o.routine;
+    b->trans = o.trans;
+    b->fast = o.fast;
+    b->precision = precision;
+    b->count = count;
+    b->problem = calloc((size_t)(count > EACH ? count : EACH), sizeof *b->problem);
+}
+
+static void add(struct largest *to, const struct largest *l)
+{
+    if (l->matrices) {
+        note(to, l->ours, l->theirs);
+        to->matrices += l->matrices - 1;
     }
+}
+
+/* An inverse's largest residual is judged by class where there are matrices enough: of a
+ * few, netlib's may be small by chance. */
+static void judge(struct largest of[JUDGED], bool by_class, char *why, size_t size)
+{
+    for (int c = 0; c <= JUDGED && !*why; c++) {
+        struct largest l = {0, 0, 0};
+        for (int k = 0; c == JUDGED && k < JUDGED; k++)
+            add(&l, &of[k]);
+        if (c < JUDGED && by_class && of[c].matrices >= ENOUGH)
+            l = of[c];
+        if (!(l.ours <= 5 * l.theirs))
+            snprintf(why, size, "%s: largest residual of %lld %.3g, netlib's %.3g",
+                     c == JUDGED ? "all"
+                     : c == ILL  ? "ill-conditioned"
+                                 : matrix_class_name[c],
+                     (long long)l.matrices, l.ours, l.theirs);
+    }
+}
+
+/* Pose them, run them, check them; a verdict. */
+static void try(struct batch *b, int64_t batches, const char *part)
+{
+    const struct batch *first = b;
+    const enum bl_routine_id routine = b->routine;
+    struct largest of[JUDGED] = {{0, 0, 0}}, all = {0, 0, 0};
+    char why[600] = "";
+    int64_t matrices = 0;
     in_parallel(batches * EACH, pose, b);
     for (int64_t i = 0; i < batches; i++) {
+        open_memory(&b[i]);
         run(&b[i]);
         for (int64_t j = 0; j < b[i].count; j++)
             check(&b[i], j);
         matrices += b[i].count;
-        note(&ours, b[i].ours);
-        note(&theirs, b[i].theirs);
+        for (int c = 0; c < JUDGED; c++)
+            add(&of[c], &b[i].of[c]);
         if (*b[i].why && !*why)
             memcpy(why, b[i].why, sizeof b[i].why);
-        must(engine->host_free(b[i].host), "host-free");
+        close_memory(&b[i]);
         drop(&b[i]);
     }
-    if (!*why && !(ours <= 5 * theirs))
-        snprintf(why, sizeof why, "largest residual %.3g, netlib's %.3g", ours, theirs);
+    judge(of, inverts(first), why, sizeof why);
     char name[60];
     snprintf(name, sizeof name, routine == BL_GETRS ? "%s%s-%c" : "%s%s",
-             routine_name(routine, precision), o.fast ? "-fast" : "", o.trans);
-    verdict(why, "mid-%s-of-%lld", name, (long long)matrices);
-    if (theirs > 0)
-        printf("# %s: largest residual %.3g, netlib's %.3g\n", name, ours, theirs);
+             routine_name(routine, first->precision), first->fast ? "-fast" : "",
+             first->trans);
+    verdict(why, "mid-%s%s-of-%lld", part, name, (long long)matrices);
+    for (int c = 0; c < JUDGED; c++)
+        add(&all, &of[c]);
+    if (all.theirs > 0)
+        printf("# %s: largest residual %.3g, netlib's %.3g\n", name, all.ours,
+               all.theirs);
     fflush(stdout);
+}
+
+static void compare(struct operation o, enum bl_precision precision, int64_t batches)
+{
+    static const int64_t sides[] = {1, 2, 4, 5, 9, 64, 70};
+    if (batches < 1)
+        return;
+    struct batch *b = calloc((size_t)batches, sizeof *b);
+    for (int64_t i = 0; i < batches; i++) {
+        struct rng r = {(uint64_t)precision * 1000 + (uint64_t)i};
+        int64_t limit = i % 4 || i > 60 ? (largest < 150 ? largest : 150) : largest;
+        set(&b[i], o, precision, EACH);
+        b[i].n = i == 0 ? largest : i == 1 ? 64 : rng_between(&r, 33, limit);
+        b[i].int_size = rng_below(&r, 2) ? 8 : 4;
+        b[i].pointers = rng_below(&r, 2);
+        b[i].nrhs = routine_has(o.routine, 'B') ? sides[i % 7] : 0;
+        b[i].items = !b[i].nrhs && rng_below(&r, 3) == 0;
+        b[i].in_place = apart(&b[i]) && !b[i].items && rng_below(&r, 3) == 0;
+    }
+    try(b, batches, "");
     free(b);
+}
+
+struct shape {
+    int64_t n, nrhs;
+};
+
+/* A batch of a few for each shape; those of operations without B once an order. */
+static void compare_shapes(struct operation o, enum bl_precision precision,
+                           const struct shape *shapes, int count, const char *part)
+{
+    const bool has_b = routine_has(o.routine, 'B');
+    struct batch *b = calloc((size_t)count, sizeof *b);
+    int64_t batches = 0;
+    for (int i = 0; i < count; i++) {
+        if (has_b != (shapes[i].nrhs > 0))
+            continue;
+        struct batch *one = &b[batches++];
+        set(one, o, precision, FEW);
+        one->ordinary = true;
+        one->n = shapes[i].n;
+        one->nrhs = shapes[i].nrhs;
+        one->int_size = i % 3 ? 4 : 8;
+        one->pointers = i % 2;
+    }
+    try(b, batches, part);
+    free(b);
+}
+
+/* What random orders leave out: large ones, many sides, and the orders and numbers of
+ * sides around those from which mid.cu gives another kernel, or a warp more. */
+static void large_and_many(struct operation o, enum bl_precision precision)
+{
+    static const struct shape shapes[] = {
+        {1024, 1},  {1024, 70}, {777, 4},    {513, 9},   {300, 500}, {300, 2000},
+        {150, 500}, {64, 500},  {150, 2000}, {64, 2000}, {64, 1},    {65, 1},
+        {64, 8},    {65, 9},    {128, 1},    {129, 1},   {128, 8},   {129, 9},
+        {256, 1},   {257, 1},   {256, 8},    {257, 9},   {700, 0},   {513, 0}};
+    compare_shapes(o, precision, shapes, sizeof shapes / sizeof *shapes, "shapes-");
+}
+
+static void small(struct operation o, enum bl_precision precision)
+{
+    static const struct shape shapes[] = {{70, 1}, {70, 4}, {130, 9}, {70, 0}, {130, 0}};
+    compare_shapes(o, precision, shapes, sizeof shapes / sizeof *shapes, "small-");
+}
+
+/* The same bits in a hundred runs. */
+static void repeat(struct operation o, enum bl_precision precision, int64_t n)
+{
+    enum { BYTES = 8 << 20, MOST = 140 };
+    const int64_t fit = BYTES / (n * n * (int64_t)element_bytes(precision));
+    struct batch b = {0};
+    set(&b, o, precision, fit > MOST ? MOST : fit > EACH ? fit : EACH);
+    b.n = n;
+    b.int_size = 4;
+    b.nrhs = routine_has(o.routine, 'B') ? (n % 2 ? 9 : 3) : 0;
+    in_parallel(EACH, pose, &b);
+    for (int64_t i = EACH; i < b.count; i++)
+        b.problem[i] = b.problem[i % EACH];
+    open_memory(&b);
+    const size_t bytes = b.used;
+    char *first = malloc(bytes);
+    run(&b);
+    memcpy(first, b.host, bytes);
+    for (int64_t i = 0; i < b.count; i++)
+        check(&b, i);
+    int64_t changed = 0;
+    for (int i = 1; i < REPEATS; i++) {
+        run(&b);
+        changed += memcmp(first, b.host, bytes) != 0;
+    }
+    if (changed && !*b.why)
+        snprintf(b.why, sizeof b.why, "%lld of %d runs gave other bits",
+                 (long long)changed, REPEATS);
+    verdict(b.why, "mid-repeated-%s%s-%lld", routine_name(o.routine, precision),
+            o.fast ? "-fast" : "", (long long)n);
+    free(first);
+    close_memory(&b);
+    drop(&b);
+}
+
+static void repeats(struct operation o, enum bl_precision precision)
+{
+    static const int64_t orders[] = {48, 97, 190, 300};
+    for (int k = 0; k < 4; k++)
+        repeat(o, precision, orders[k]);
 }
 
 int main(int argc, char **argv)
@@ -501,9 +684,10 @@ int main(int argc, char **argv)
         {BL_GETRS, 'T', false}, {BL_GETRS, 'C', false}, {BL_GETRS, 'T', true},
         {BL_GETRS, 'C', true},  {BL_GETRI, 'N', false}, {BL_GETRI_OOP, 'N', false},
         {BL_GEINV, 'N', false}, {BL_GEDET, 'N', false}};
-    int64_t matrices = argc > 1 ? atoll(argv[1]) : 160;
-    const char *letters = argc > 3 ? argv[3] : "sdcz";
-    if (argc > 2)
+    const char *part = argc > 1 && !isdigit((unsigned char)*argv[1]) ? argv[1] : "";
+    const char *letters = argc > (*part ? 2 : 3) ? argv[*part ? 2 : 3] : "sdcz";
+    const int64_t matrices = argc > 1 ? atoll(argv[1]) : 320;
+    if (argc > 2 && !*part)
         largest = atoll(argv[2]);
     if (!reference_open())
         return 0;
@@ -512,12 +696,27 @@ int main(int argc, char **argv)
     verdict(engine ? "" : bl_engine_why(), "mid-solve-engine");
     if (!engine)
         return 1;
-    for (size_t o = 0; o < sizeof operations / sizeof *operations; o++)
-        for (int p = 0; p < BL_PRECISIONS; p++)
-            if (strchr(letters, "sdcz"[p])) {
-                const int64_t some =
-                    operations[o].trans == 'N' ? matrices : matrices / 3 + 1;
-                compare(operations[o], (enum bl_precision)p, (some + EACH - 1) / EACH);
-            }
+    for (size_t k = 0; k < sizeof operations / sizeof *operations; k++)
+        for (int p = 0; p < BL_PRECISIONS; p++) {
+            const enum bl_precision precision = (enum bl_precision)p;
+            const struct operation o = operations[k];
+            const int64_t some = k < 2            ? matrices
+                                 : o.trans == 'N' ? matrices / 2 + 1
+                                                  : matrices / 6 + 1;
+            if (!strchr(letters, "sdcz"[p]))
+                continue;
+            if (!*part)
+                compare(o, precision, (some + EACH - 1) / EACH);
+            else if (o.trans != 'N') /* not of these kernels */
+                continue;
+            else if (!strcmp(part, "shapes"))
+                large_and_many(o, precision);
+            else if (!strcmp(part, "repeats"))
+                repeats(o, precision);
+            else if (!strcmp(part, "small"))
+                small(o, precision);
+            else
+                return 2;
+        }
     return failures() != 0;
 }

@@ -2,18 +2,22 @@
  * the other triangle and what lies between and behind the columns can be poisoned and
  * looked at again.
  *
- *     tiny_cholesky [matrices a precision [beyond | small]]
+ *     tiny_cholesky [matrices a precision [PART [PRECISIONS]]]
  *
  * potrf, potrs and posv by bits: every n in 1..32, both triangles, every class of input,
  * strided and by pointers, 32- and 64-bit integers, batches around the limits of a grid
  * (the largest of them where 10000 matrices a precision are asked for, as on a device),
  * batches of different shapes. potri by residual against netlib's. A result may depend
  * neither on the place in the batch nor on the run. No engine gets a batch of 0:
- * entries.c has those. `beyond`: potrf, potrs and posv of the sizes after the tiny ones,
- * and potri; potrf, potrs and posv in fast arithmetic, too. `small`: a few matrices of a
- * few orders, and fast potrf and potrs of order 65, for tools that slow everything down.
- * Links libshim; the engine is the one that BATCHLAPACK_ENGINE names or that lies beside
- * the program.
+ * entries.c has those. PART:
+ * `beyond`: potrf, potrs and posv of the sizes after the tiny ones, and potri; potrf,
+ * potrs and posv in fast arithmetic, too. `more`, of those sizes: factors that are known
+ * exactly around the orders where one kernel hands over to another, up to 2000 right-hand
+ * sides, and a hundred runs. For tools that slow everything down: `small`, a few matrices
+ * of a few orders, and fast potrf and potrs of order 65; `brief`, a few of each kind of
+ * kernel after those; `spread`, large ones with several blocks each. "sdcz". Links
+ * libshim; the engine is the one that BATCHLAPACK_ENGINE names or that lies beside the
+ * program.
  */
 #include <math.h>
 #include <stdio.h>
@@ -28,6 +32,7 @@ enum { MOST = 32, GAP = 5, GUARD = -99, CLASSES = CLASS_INDEFINITE + 1 };
 static const struct bl_engine *engine;
 static int64_t wanted = 1000; /* matrices a precision */
 static bool beyond;           /* the sizes after the tiny ones */
+static const char *letters = "sdcz";
 
 /* A problem as it goes in, netlib's answer, and the engine's. */
 struct entry {
@@ -385,26 +390,35 @@ static uint64_t seed_of(int64_t p, int64_t n, int64_t turn, int64_t i)
 /* Sizes around what fits how many warps and how much shared memory, a matrix of every
  * class for A and several for B; of the largest a few. */
 static const int64_t larger[] = {33,  40,  63,  64,  65,  96,  97,  100, 128,
-                                 129, 161, 200, 225, 257, 321, 513, 777};
+                                 129, 161, 200, 225, 257, 321, 513, 777, 1024};
 enum {
     LARGER = sizeof larger / sizeof *larger,
     OF_65 = 4,
-    ENOUGH = 40,
-    FEW = 2,
-    LAST_BATCH = 161
+    ENOUGH = 45,
+    FEW = 5, /* of a batch of the mid kernels, at least */
+    LAST_BATCH = 161,
+    SLOW = 500 /* netlib is, from here on */
 };
+
+/* How many orders, in turn, a routine is asked for: netlib takes too long for the last
+ * but in potrf. */
+static int orders_of(enum bl_routine_id r)
+{
+    return r == BL_POTRF ? LARGER : LARGER - 1;
+}
 
 static const int64_t sides_beyond[] = {1, 2, 3, 9, 40}, fast_sides[] = {1, 2, 4, 7, 17};
 enum { SIDES = 5, MOST_SIDES = 40 };
 
-/* Bytes for matrices of order n with their right-hand sides, and for the most work space
- * that the engine asks for. */
-static size_t memory_beyond(enum bl_routine_id r, enum bl_precision p, int64_t n,
-                            int64_t count, bool fast)
+/* Bytes for matrices of order n with up to `most_sides` right-hand sides, one of `list`,
+ * and for the most work space that the engine asks for. */
+static size_t memory_for(enum bl_routine_id r, enum bl_precision p, int64_t n,
+                         int64_t count, bool fast, const int64_t *list, int lists,
+                         int64_t most_sides)
 {
     size_t most = 0;
-    for (int k = 0; k < 2 * SIDES; k++) {
-        const int64_t sides = (fast ? fast_sides : sides_beyond)[k / 2];
+    for (int k = 0; k < 2 * lists; k++) {
+        const int64_t sides = list[k / 2];
         const struct bl_job job = {.routine = r,
                                    .precision = p,
                                    .arithmetic = fast ? BL_FAST : BL_EXACT,
@@ -417,8 +431,51 @@ static size_t memory_beyond(enum bl_routine_id r, enum bl_precision p, int64_t n
         const size_t work = engine->workspace(&job);
         most = work > most ? work : most;
     }
-    return (size_t)(n * count * (n + MOST_SIDES + 10)) * element_bytes(p) + most +
+    return (size_t)(n * count * (n + most_sides + 10)) * element_bytes(p) + most +
            ((size_t)1 << 20);
+}
+
+static size_t memory_beyond(enum bl_routine_id r, enum bl_precision p, int64_t n,
+                            int64_t count, bool fast)
+{
+    return memory_for(r, p, n, count, fast, fast ? fast_sides : sides_beyond, SIDES,
+                      MOST_SIDES);
+}
+
+/* How the items of a batch are posed. */
+struct posing {
+    struct batch *s;
+    int64_t n, turn, seed;
+    enum matrix_class (*class_of)(const struct posing *, int64_t i);
+    bool random_b;
+};
+
+static void pose_item(int64_t i, void *data)
+{
+    const struct posing *q = data;
+    /* another class for B than for A */
+    pose(q->s, i, q->n, q->class_of(q, i),
+         q->random_b ? CLASS_RANDOM
+                     : (enum matrix_class)((i * 5 + q->turn * 7) % CLASSES),
+         q->turn % 4, seed_of(q->s->precision, q->n, q->turn, i + q->seed));
+}
+
+/* Large ones beside each other. */
+static void pose_all(struct posing q)
+{
+    if (q.n > LAST_BATCH) {
+        in_parallel(q.s->count, pose_item, &q);
+        return;
+    }
+    for (int64_t i = 0; i < q.s->count; i++)
+        pose_item(i, &q);
+}
+
+/* Every class in three turns of a triangle. */
+static enum matrix_class any_class(const struct posing *q, int64_t i)
+{
+    return (enum matrix_class)((i + (beyond ? q->s->count * (q->turn / 2) : q->turn)) %
+                               CLASSES);
 }
 
 /* One order: both triangles, with more and more right-hand sides. */
@@ -426,8 +483,8 @@ static void sweep_order(int64_t item, void *data)
 {
     enum { MOST_TURNS = 10 };
     struct sweep *w = data;
-    const int64_t turns = beyond ? 6 : MOST_TURNS;
     const int64_t n = beyond ? larger[item] : item + 1;
+    const int64_t turns = !beyond ? MOST_TURNS : n > SLOW ? 2 : 6;
     const int64_t each = !beyond          ? 1 + wanted / (MOST * MOST_TURNS)
                          : n > LAST_BATCH ? FEW
                                           : ENOUGH;
@@ -443,13 +500,11 @@ static void sweep_order(int64_t item, void *data)
         s.pointers = turn % 3 == 1;
         s.nrhs = s.nrhs ? sides_beyond[turn / 2] : 0;
         lend_memory(&memory, &s);
-        for (int64_t i = 0; i < each; i++) /* another class for B than for A */
-            pose(&s, i, n, (enum matrix_class)((i + turn) % CLASSES),
-                 (enum matrix_class)((i * 5 + turn * 7) % CLASSES), turn % 4,
-                 seed_of(w->precision, n, turn, i));
+        const struct posing q = {&s, n, turn, 0, any_class, false};
+        pose_all(q);
         run_and_check(&s);
         for (int64_t i = 0; i < each; i++) {
-            struct largest *of = &w->of[item][(i + turn) % CLASSES];
+            struct largest *of = &w->of[item][any_class(&q, i)];
             of->ours = greater(of->ours, s.entry[i].ours);
             of->theirs = greater(of->theirs, s.entry[i].theirs);
         }
@@ -466,7 +521,7 @@ static void sweep_order(int64_t item, void *data)
 static void every_order(enum bl_routine_id r, enum bl_precision p)
 {
     struct sweep w = {.routine = r, .precision = p};
-    in_parallel(beyond ? LARGER : MOST, sweep_order, &w);
+    in_parallel(beyond ? orders_of(r) : MOST, sweep_order, &w);
     for (int class = 0; class < CLASSES && r == BL_POTRI && !*w.why; class ++) {
         struct largest all = {0, 0};
         for (int item = 0; item < MOST; item++) {
@@ -491,26 +546,31 @@ struct residuals {
     char why[500];
 };
 
-static void fast_order(int64_t item, void *data)
+static enum matrix_class fast_class(const struct posing *q, int64_t i)
 {
     static const enum matrix_class classes[] = {CLASS_RANDOM, CLASS_GRADED,
                                                 CLASS_INDEFINITE};
+    return classes[(i + q->turn) % 3];
+}
+
+static void fast_order(int64_t item, void *data)
+{
     struct residuals *r = data;
-    const int64_t n = larger[item], count = n > LAST_BATCH ? 3 : 7;
+    const int64_t n = larger[item], count = n > LAST_BATCH ? FEW : 7;
+    /* Without sides the turns differ in little. */
+    const int turns = n > SLOW && !routine_has(r->routine, 'B') ? 2 : 2 * SIDES;
     struct batch memory = new_batch(r->routine, r->precision, 'L', 1);
     const bool there =
         open_memory(&memory, memory_beyond(r->routine, r->precision, n, count, true));
     if (!there)
         memcpy(r->why, memory.why, sizeof r->why);
-    for (int turn = 0; turn < 2 * SIDES && !*r->why; turn++) {
+    for (int turn = 0; turn < turns && !*r->why; turn++) {
         struct batch s = new_batch(r->routine, r->precision, turn % 2 ? 'U' : 'L', count);
         lend_memory(&memory, &s);
         s.fast = true;
         s.pointers = turn % 3 == 1;
         s.nrhs = s.nrhs ? fast_sides[turn / 2] : 0;
-        for (int64_t i = 0; i < count; i++)
-            pose(&s, i, n, classes[(i + turn) % 3], CLASS_RANDOM, turn % 4,
-                 seed_of(r->precision, n, turn, i + 100));
+        pose_all((struct posing){&s, n, turn, 100, fast_class, true});
         if (run(&s))
             for (int64_t i = 0; i < count; i++) {
                 const struct entry *e = &s.entry[i];
@@ -555,7 +615,7 @@ static void in_fast(enum bl_routine_id routine, enum bl_precision p, int only)
     struct residuals r = {.routine = routine, .precision = p};
     double ours = 0, theirs = 0;
     if (only < 0)
-        in_parallel(LARGER, fast_order, &r);
+        in_parallel(orders_of(routine), fast_order, &r);
     else
         fast_order(only, &r);
     for (int i = 0; i < LARGER; i++) {
@@ -582,7 +642,7 @@ static void large_factor(enum bl_precision p, char uplo)
     e->b = matrix_new(p, n, 0, n, GAP);
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < n; i++)
-            if (uplo == 'U' ? i <= j : i >= j)
+            if (in_triangle(uplo, i, j))
                 matrix_put(&e->a, i, j, i == j, 0);
     matrix_put(&e->a, 1, 1, 1.5 * size, 0);
     matrix_put(&e->a, uplo == 'U' ? 1 : 2, uplo == 'U' ? 2 : 1, size, 0);
@@ -591,7 +651,7 @@ static void large_factor(enum bl_precision p, char uplo)
         if (run(&s))
             for (int64_t j = 0; j < n; j++)
                 for (int64_t i = 0; i < n; i++)
-                    if ((uplo == 'U' ? i <= j : i >= j) &&
+                    if (in_triangle(uplo, i, j) &&
                         !(cabsl(matrix_get(&e->got_a, i, j) -
                                 matrix_get(&e->want_a, i, j)) < 1e-5))
                         fault(&s, 0, "A", "is another inverse");
@@ -672,37 +732,41 @@ static void counts(enum bl_routine_id r, enum bl_precision p)
 /* The same bits in a hundred runs, and in the reverse order. */
 static void repeats(enum bl_routine_id r, enum bl_precision p)
 {
-    enum { COUNT = 331, RUNS = 102 };
-    static const int64_t order[] = {4, 7, 11, 16, 19, 23, 32};
-    enum { ORDERS = sizeof order / sizeof *order };
+    enum { COUNT = 331, RUNS = 102, BYTES = 8 << 20 };
+    static const int64_t tiny[] = {4, 7, 11, 16, 19, 23, 32}, mid[] = {48, 97, 190, 300};
+    const int orders = beyond ? 4 : 7;
     char why[500] = "";
-    for (int k = 0; k < 2 * ORDERS && !*why; k++) {
-        struct batch s = new_batch(r, p, k % 2 ? 'U' : 'L', COUNT);
-        for (int64_t i = 0; i < COUNT; i++)
-            pose(&s, i, order[k / 2], (enum matrix_class)(i % CLASSES), CLASS_RANDOM, 1,
+    for (int k = 0; k < 2 * orders && !*why; k++) {
+        const int64_t n = (beyond ? mid : tiny)[k / 2];
+        const int64_t fit = BYTES / (n * n * (int64_t)element_bytes(p));
+        const int64_t count = !beyond ? COUNT : fit > 140 ? 140 : fit > 12 ? fit : 12;
+        struct batch s = new_batch(r, p, k % 2 ? 'U' : 'L', count);
+        for (int64_t i = 0; i < count; i++)
+            pose(&s, i, n, (enum matrix_class)(i % CLASSES), CLASS_RANDOM, 1,
                  (uint64_t)(i + 31 * k));
         const size_t a = matrix_bytes(&s.entry[0].a), b = matrix_bytes(&s.entry[0].b);
-        char *kept = malloc(COUNT * (a + b));
-        bool there = open_memory(&s, (size_t)32 << 20);
-        int64_t infos[COUNT];
+        char *kept = malloc((size_t)count * (a + b));
+        bool there = open_memory(&s, beyond ? memory_beyond(r, p, n, count, false)
+                                            : (size_t)32 << 20);
+        int64_t infos[count];
         for (int turn = 0; turn < RUNS && !*s.why && there; turn++) {
             bool back = turn >= RUNS - 2;
-            for (int64_t i = 0; turn == RUNS - 2 && i < COUNT / 2; i++) {
+            for (int64_t i = 0; turn == RUNS - 2 && i < count / 2; i++) {
                 struct entry other = s.entry[i];
-                s.entry[i] = s.entry[COUNT - 1 - i];
-                s.entry[COUNT - 1 - i] = other;
+                s.entry[i] = s.entry[count - 1 - i];
+                s.entry[count - 1 - i] = other;
             }
             if (!run(&s))
                 break;
-            for (int64_t i = 0; i < COUNT; i++) {
+            for (int64_t i = 0; i < count; i++) {
                 const struct entry *e = &s.entry[i];
-                char *old = kept + (size_t)(back ? COUNT - 1 - i : i) * (a + b);
+                char *old = kept + (size_t)(back ? count - 1 - i : i) * (a + b);
                 if (turn == 0) {
                     infos[i] = e->got_info;
                     memcpy(old, e->got_a.data, a);
                     if (s.nrhs > 0)
                         memcpy(old + a, e->got_b.data, b);
-                } else if (infos[back ? COUNT - 1 - i : i] != e->got_info ||
+                } else if (infos[back ? count - 1 - i : i] != e->got_info ||
                            memcmp(old, e->got_a.data, a) ||
                            (s.nrhs > 0 && memcmp(old + a, e->got_b.data, b))) {
                     fault(&s, i, "other results", back ? "in another place" : "again");
@@ -716,7 +780,166 @@ static void repeats(enum bl_routine_id r, enum bl_precision p)
         memcpy(why, s.why, sizeof why);
         drop(&s);
     }
-    verdict(why, "tiny-repeats-%s", routine_name(r, p));
+    verdict(why, "%s-repeats-%s", beyond ? "mid" : "tiny", routine_name(r, p));
+}
+
+/* ---- beyond the tiny orders: exact factors, many sides, a few of each kernel ---- */
+
+/* The largest orders of a kernel: a slice or a block of 32 more; what the chip holds in
+ * mid_cholesky_kernels.cuh; SHARED_FROM, FAST_FROM and potri's in mid_*.cu. */
+static const int64_t hand_over[] = {33,  48,  64,  96,  128, 160, 192,
+                                    224, 256, 320, 383, 512, 575, 1023};
+enum { HAND_OVERS = sizeof hand_over / sizeof *hand_over };
+
+/* FEW copies of a factor of integers times itself: its bits. */
+static void exact_factors(enum bl_precision p)
+{
+    char why[500] = "", first[300] = "";
+    for (int k = 0; k < 6 * HAND_OVERS && !*why; k++) {
+        const int64_t n = hand_over[k / 6] - 1 + k / 2 % 3;
+        struct batch s = new_batch(BL_POTRF, p, k % 2 ? 'U' : 'L', FEW);
+        s.pointers = k % 4 > 1;
+        for (int64_t i = 0; i < FEW; i++) {
+            struct entry *e = &s.entry[i];
+            e->a = matrix_new(p, n, n, n + 1, GAP);
+            e->b = matrix_new(p, n, 0, n + 1, GAP);
+            matrix_fill_banded(&e->a, s.uplo);
+            e->want_a = matrix_copy(&e->a);
+            for (int64_t c = 0; c < n; c++)
+                for (int64_t d = c; d < n; d++) {
+                    const double complex l = banded_factor(p, d, c);
+                    if (s.uplo == 'L')
+                        matrix_put(&e->want_a, d, c, creal(l), cimag(l));
+                    else
+                        matrix_put(&e->want_a, c, d, creal(l), -cimag(l));
+                }
+        }
+        if (open_memory(&s, memory_beyond(BL_POTRF, p, n, FEW, false))) {
+            if (run(&s))
+                for (int64_t i = 0; i < FEW; i++) {
+                    struct entry *e = &s.entry[i];
+                    if (e->got_info)
+                        fault(&s, i, "INFO", "is not 0");
+                    if (differing(&e->got_a, &e->want_a, s.uplo, -1, true, first,
+                                  sizeof first) ||
+                        touched(&e->got_a, &e->a, s.uplo, first, sizeof first))
+                        fault(&s, i, "A", first);
+                }
+            forget(&s);
+            close_memory(&s);
+        }
+        memcpy(why, s.why, sizeof why);
+        drop(&s);
+    }
+    verdict(why, "mid-exact-factors-%s", routine_name(BL_POTRF, p));
+}
+
+/* Also in a batch that fills the card: it has kernels of its own. */
+static void many_sides(enum bl_routine_id r, enum bl_precision p)
+{
+    static const struct {
+        int64_t n, sides, count;
+    } load[] = {{64, 500, FEW},  {64, 2000, FEW},  {150, 500, FEW}, {150, 2000, FEW},
+                {300, 500, FEW}, {300, 2000, FEW}, {64, 500, 150}};
+    char why[500] = "";
+    for (size_t k = 0; k < 2 * sizeof load / sizeof *load && !*why; k++) {
+        const int64_t n = load[k / 2].n, sides = load[k / 2].sides;
+        struct batch s = new_batch(r, p, k % 2 ? 'U' : 'L', load[k / 2].count);
+        s.nrhs = sides;
+        s.pointers = k % 4 == 1;
+        for (int64_t i = 0; i < s.count; i++)
+            pose(&s, i, n, (enum matrix_class)(i % CLASS_SUBNORMAL), CLASS_RANDOM, 1,
+                 (uint64_t)(i + 31 * (int64_t)k));
+        if (open_memory(&s, memory_for(r, p, n, s.count, false, &sides, 1, sides))) {
+            run_and_check(&s);
+            close_memory(&s);
+        }
+        memcpy(why, s.why, sizeof why);
+        drop(&s);
+    }
+    verdict(why, "mid-many-sides-%s", routine_name(r, p));
+}
+
+/* Those that take longest come first. */
+static void more(int64_t item, void *data)
+{
+    const enum bl_precision p = (enum bl_precision)(BL_Z - item % BL_PRECISIONS);
+    (void)data;
+    if (!strchr(letters, "sdcz"[p]))
+        return;
+    switch (item / BL_PRECISIONS) {
+    case 0:
+        many_sides(BL_POSV, p);
+        break;
+    case 1:
+        many_sides(BL_POTRS, p);
+        break;
+    case 2:
+        exact_factors(p);
+        break;
+    case 3:
+        repeats(BL_POSV, p);
+        break;
+    case 4:
+        repeats(BL_POTRI, p);
+        break;
+    case 5:
+        repeats(BL_POTRS, p);
+        break;
+    default:
+        repeats(BL_POTRF, p);
+    }
+}
+enum { MORE = 7 };
+
+/* On the chip and by slices, a few sides and tiles, the kernels of potri; or potrf with
+ * several blocks a matrix. */
+static void brief(enum bl_precision p, bool spread)
+{
+    static const struct {
+        enum bl_routine_id routine;
+        int64_t n, sides;
+        bool fast;
+    } jobs[] = {{BL_POTRF, 129, 0, false},
+                {BL_POTRF, 257, 0, false},
+                {BL_POTRF, 129, 0, true},
+                {BL_POTRF, 257, 0, true},
+                {BL_POTRS, 70, 1, false},
+                {BL_POTRS, 70, 9, false},
+                {BL_POTRS, 70, 70, true},
+                {BL_POSV, 70, 3, false},
+                {BL_POTRI, 70, 0, false},
+                {BL_POTRI, 130, 0, false},
+                /* spread */
+                {BL_POTRF, 577, 0, false},
+                {BL_POTRF, 577, 0, true}};
+    const size_t count = sizeof jobs / sizeof *jobs;
+    for (size_t k = spread ? 2 * count - 4 : 0; k < 2 * (spread ? count : count - 2);
+         k++) {
+        const enum bl_routine_id r = jobs[k / 2].routine;
+        const int64_t sides = jobs[k / 2].sides,
+                      n = spread && is_complex(p) ? 385 : jobs[k / 2].n;
+        struct batch s = new_batch(r, p, k % 2 ? 'U' : 'L', spread ? 1 : FEW);
+        s.nrhs = sides;
+        s.pointers = spread; /* or a few would be for the kernels of one large matrix */
+        s.fast = jobs[k / 2].fast;
+        for (int64_t i = 0; i < s.count; i++)
+            pose(&s, i, n, s.fast ? CLASS_INTEGER : (enum matrix_class)(i % CLASSES),
+                 CLASS_INTEGER, 1, (uint64_t)(i + 31 * (int64_t)k));
+        if (open_memory(&s, memory_for(r, p, n, s.count, s.fast, &sides, 1, sides))) {
+            if (!s.fast)
+                run_and_check(&s);
+            else if (run(&s))
+                for (int64_t i = 0; i < s.count; i++)
+                    if (s.entry[i].got_info != s.entry[i].want_info)
+                        fault(&s, i, "INFO", "is not netlib's");
+            forget(&s);
+            close_memory(&s);
+        }
+        verdict(s.why, "mid-brief-%s-%c%s-%lld-%lld", routine_name(r, p), s.uplo,
+                s.fast ? "-fast" : "", (long long)n, (long long)sides);
+        drop(&s);
+    }
 }
 
 /* ---- everything ---- */
@@ -767,8 +990,13 @@ int main(int argc, char **argv)
 {
     if (argc > 1)
         wanted = atoll(argv[1]);
-    const bool small = argc > 2 && strcmp(argv[2], "small") == 0;
-    beyond = argc > 2 && !small;
+    const char *part = argc > 2 ? argv[2] : "";
+    const bool small = !strcmp(part, "small"), spread = !strcmp(part, "spread"),
+               is_brief = spread || !strcmp(part, "brief"),
+               is_more = !strcmp(part, "more");
+    beyond = *part && !small;
+    if (argc > 3)
+        letters = argv[3];
     if (!reference_open())
         return 0;
     enum bl_reason why = BL_REASONS;
@@ -776,7 +1004,16 @@ int main(int argc, char **argv)
     verdict(engine ? "" : bl_engine_why(), "tiny-cholesky-engine");
     if (!engine)
         return 1;
+    if (is_more)
+        in_parallel(MORE * BL_PRECISIONS, more, NULL);
+    for (int p = 0; p < BL_PRECISIONS && is_brief; p++)
+        if (strchr(letters, "sdcz"[p]))
+            brief((enum bl_precision)p, spread);
+    if (is_more || is_brief)
+        return failures() != 0;
     for (int p = 0; p < BL_PRECISIONS && beyond; p++) {
+        if (!strchr(letters, "sdcz"[p]))
+            continue;
         every_order(BL_POTRF, (enum bl_precision)p);
         every_order(BL_POTRS, (enum bl_precision)p);
         every_order(BL_POSV, (enum bl_precision)p);
