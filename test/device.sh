@@ -11,6 +11,7 @@
 #                 record takes 1100)
 #   SECONDS_OF_THREADS  how long many threads use the engine at once (5)
 #   SANITIZER=no  leave compute-sanitizer out
+#   ONLY          an extended regular expression: run what it finds in the name of
 #
 # Without --record it is one of make check's tests and says every case again.
 set -u
@@ -38,6 +39,7 @@ program() {
     if [ -x "$real" ]; then echo "$real"; else echo "$BUILD/test/$1"; fi
 }
 wrap() { # NAME COMMAND...: a script of that name, for test/run
+    [[ $1 =~ ${ONLY:-} ]] || return 0
     local script=$out/$1
     shift
     printf '#!/bin/bash\nexec %s\n' "$*" >"$script"
@@ -76,7 +78,7 @@ wrap device-large-repeats "$BUILD/test/device/large_repeats" "$engine"
 wrap device-large-fallback "$BUILD/test/device/large_fallback"
 wrap device-reciprocal "$BUILD/test/device/reciprocal"
 whole=yes
-[ "${MATRICES:-2000}" -ge 2000 ] && [ "${LARGEST:-2047}" -ge 1100 ] || whole=no
+[ "${MATRICES:-2000}" -ge 2000 ] && [ "${LARGEST:-2047}" -ge 1100 ] && [ -z "${ONLY:-}" ] || whole=no
 if [ "${SANITIZER:-yes}" = no ] || ! command -v compute-sanitizer >/dev/null; then
     whole=no
 else
@@ -125,7 +127,7 @@ rc=${PIPESTATUS[0]}
 grep -hE '^(ok|not ok|skip) ' test/logs/*.log >"$out/cases"
 [ -z "${OUT:-}" ] || cp -r test/logs "$out/result" "$OUT/" 2>/dev/null
 if [ "${1:-}" = --record ] && [ $whole = no ]; then
-    echo "device.sh: no record of a part: it takes 2000 matrices, order 1100 and compute-sanitizer" >&2
+    echo "device.sh: no record of a part: it takes all tests, 2000 matrices, order 1100 and compute-sanitizer" >&2
 elif [ "${1:-}" = --record ] && [ "$rc" -eq 0 ]; then
     card=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)
     "$here/device-record-check" --write "$card" "$(tail -1 "$out/result")" \

@@ -722,7 +722,7 @@ static void family(struct test *t, enum family f, int64_t n)
             long double complex got = matrix_get(&a, i, j);
             long double want = family_factor(f, n, i, j, is_double(t->p));
             /* Sums of powers of two in another order are rounded; all else is exact. */
-            if (fast && f == WILKINSON && j == n - 1 &&
+            if (fast && f == FAMILY_WILKINSON && j == n - 1 &&
                 fabsl(creall(got) - want) <= 4 * n * epsilon_of(t->p) * want)
                 continue;
             /* Complex Inf times 0 is NaN in the imaginary part. */
@@ -765,7 +765,7 @@ static void integer_factor(struct test *t, const char *uplo, int64_t n)
  */
 static int64_t most_of(const struct test *t, enum family f)
 {
-    if (fast && f == WILKINSON) /* no infinities */
+    if (fast && f == FAMILY_WILKINSON) /* no infinities */
         return is_double(t->p) ? 1024 : 128;
     if (heavy)
         return t->gpu ? 2049 : 1025;
