@@ -82,29 +82,54 @@ static bool is_pinned(const struct bl_engine *e, const void *p)
 
 /* Both ends are asked for: a program may have registered a part. */
 static bool all_pinned(const struct bl_engine *e, const struct bl_job *host,
-                       const struct bl_operand *o, int64_t cols)
+                       const struct bl_operand *o, int64_t rows, int64_t cols)
 {
-    int64_t elements = (host->batch - 1) * o->stride + o->ld * cols;
+    int64_t elements = (host->batch - 1) * o->stride + o->ld * (cols - 1) + rows;
     size_t bytes = (size_t)elements * bl_element(host->precision);
-    return !host->items && !o->array && o->p && bytes >= WORTH_ASKING &&
+    return !host->items && !o->array && o->p && cols > 0 && bytes >= WORTH_ASKING &&
            is_pinned(e, o->p) && is_pinned(e, (char *)o->p + bytes - 1);
 }
 
 /* ---- all of it on one queue ---- */
 
-/* What the device reads itself, in the caller's pinned memory. */
+/* What the device reads itself, in pinned memory: an operand without gaps. */
+static enum bl_status send_flat(const struct pipeline *p, const struct bl_region *r,
+                                char *arena, void *queue)
+{
+    p->traffic->in += r->bytes;
+    return p->e->copy_in(queue, arena + r->at, r->flat, r->bytes);
+}
+
+/* Columns of a single matrix, of about so many bytes: from *col on, which is then the
+ * first of the others. */
+static enum bl_status send_columns(const struct pipeline *p, const struct bl_chunk *c,
+                                   char *arena, void *queue, int64_t *col, size_t bytes)
+{
+    const struct bl_region *a = &c->region[BL_REGION_A];
+    const struct bl_problem x = bl_problem_of(c->host, c->first);
+    const struct bl_move m = bl_chunk_block(c, *col, bytes);
+    size_t column = (size_t)m.rows * a->element, cols = (size_t)m.cols,
+           pitch = (size_t)x.m * a->element, theirs = (size_t)x.lda * a->element;
+    const char *from = x.a + (size_t)*col * theirs + (size_t)m.row * a->element;
+    *col += m.cols;
+    p->traffic->in += column * cols;
+    if (column == theirs)
+        return p->e->copy_in(queue, arena + m.from, from, column * cols);
+    return p->e->copy_in_columns(queue, arena + m.from, pitch, from, theirs, column,
+                                 cols);
+}
+
 static enum bl_status send_direct(const struct pipeline *p, const struct bl_chunk *c,
                                   char *arena, void *queue)
 {
+    const struct bl_region *a = &c->region[BL_REGION_A], *b = &c->region[BL_REGION_B];
     enum bl_status status = BL_OK;
-    for (int i = 0; i < BL_REGIONS && status == BL_OK; i++) {
-        const struct bl_region *r = &c->region[i];
-        if (!r->direct)
-            continue;
-        status = p->e->copy_in(queue, arena + r->at, r->flat, r->bytes);
-        p->traffic->in += r->bytes;
-    }
-    return status;
+    if (a->direct && a->flat && !a->blocks)
+        status = send_flat(p, a, arena, queue);
+    else if (a->direct)
+        for (int64_t col = 0; col < c->host->n && status == BL_OK;)
+            status = send_columns(p, c, arena, queue, &col, LARGE_PIECE_BYTES);
+    return status == BL_OK && b->direct ? send_flat(p, b, arena, queue) : status;
 }
 
 static char *arena_of(const struct pipeline *p, int track)
@@ -279,7 +304,8 @@ static enum bl_status copy_piece(const struct pieces *all, const struct group *g
                         : e->copy_in(queue, at, m->pinned, g->bytes[i]);
     return all->out
                ? e->copy_out_columns(queue, m->pinned, at, pitch, column, (size_t)m->cols)
-               : e->copy_in_columns(queue, at, pitch, m->pinned, column, (size_t)m->cols);
+               : e->copy_in_columns(queue, at, pitch, m->pinned, column, column,
+                                    (size_t)m->cols);
 }
 
 /* Pieces on their way while the others of their group are packed. */
@@ -299,19 +325,45 @@ static void send_piece(void *arg, int i)
         bl_parts_there(s->parts, bl_min(s->g->columns[i], s->all->c->host->n - 1));
 }
 
+/* What the device reads itself; for work in parts A alone, and of it little at a time: a
+ * part waits for all that is under way when it is enqueued. */
+static enum bl_status begin_direct(const struct pipeline *p, const struct bl_chunk *c,
+                                   struct bl_parts *parts)
+{
+    char *arena = p->lane->arena;
+    int64_t col = 0, n = c->host->n;
+    enum bl_status status = BL_OK;
+    if (!parts)
+        return send_direct(p, c, arena, p->lane->queue[0]);
+    if (!c->region[BL_REGION_A].direct)
+        return BL_OK;
+    for (int64_t i = 0; col < n && status == BL_OK; i++) {
+        void *queue = p->lane->queue[i % BL_COPY_QUEUES];
+        if (i >= BL_COPY_QUEUES)
+            status = p->e->wait(queue);
+        if (status == BL_OK)
+            status = send_columns(p, c, arena, queue, &col, LARGE_PIECE_BYTES);
+        if (status == BL_OK)
+            bl_parts_there(parts, bl_min(col, n - 1));
+    }
+    return status;
+}
+
 static enum bl_status send_pieces(const struct pipeline *p, const struct bl_chunk *c,
                                   struct bl_parts *parts)
 {
     struct pieces all = pieces_of(p, c, false);
     struct group g;
-    struct sending s = {&all, &g, parts,
-                        send_direct(p, c, p->lane->arena, p->lane->queue[0])};
+    struct sending s = {&all, &g, parts, begin_direct(p, c, parts)};
     while (s.status == BL_OK && next_group(&all, &g)) {
         if (g.reused)
             s.status = p->e->wait(p->lane->queue[g.half]);
         if (s.status == BL_OK)
             bl_chunk_move(g.move, g.count, send_piece, &s);
     }
+    const struct bl_region *b = &c->region[BL_REGION_B];
+    if (s.status == BL_OK && parts && b->direct)
+        s.status = send_flat(p, b, p->lane->arena, p->lane->queue[0]);
     if (s.status == BL_OK && parts)
         bl_parts_there(parts, c->host->n);
     else if (s.status == BL_OK && all.groups > 1 &&
@@ -423,8 +475,7 @@ static __attribute__((noinline)) enum bl_status run_alone(struct pipeline *p,
 {
     size_t ring = (size_t)bl_max((int64_t)all_bytes(p, c, false, true),
                                  (int64_t)all_bytes(p, c, true, true));
-    bool in_parts = ring > BL_RING_BYTES && !c->region[BL_REGION_A].direct &&
-                    bl_parts_wanted(p->e, &c->job);
+    bool in_parts = ring > BL_RING_BYTES && bl_parts_wanted(p->e, &c->job);
     int queues = in_parts ? PARTS_QUEUE + 1 : ring > BL_RING_BYTES ? 2 : 1;
     enum bl_status status = bl_lane_need(p->e, p->lane, queues, ring, c->total);
     if (status != BL_OK)
@@ -601,8 +652,8 @@ enum bl_status bl_pipeline(const struct bl_engine *e, const struct bl_job *host,
                          .tracks_allowed = BL_TRACKS};
     enum bl_status status;
     bool again;
-    p.pinned[BL_REGION_A] = all_pinned(e, host, &host->a, host->n);
-    p.pinned[BL_REGION_B] = all_pinned(e, host, &host->b, host->nrhs);
+    p.pinned[BL_REGION_A] = all_pinned(e, host, &host->a, host->m, host->n);
+    p.pinned[BL_REGION_B] = all_pinned(e, host, &host->b, host->n, host->nrhs);
     p.lane = bl_lane_take();
     *done = 0;
     do {
