@@ -74,10 +74,13 @@ static struct bl_move unpacking(const struct bl_chunk *c, char *at)
 
 #define WORTH_ASKING ((size_t)64 << 10) /* less goes through the ring in any case */
 
+/* Managed memory is the device's to read as well; where its pages are is the driver's
+ * business. Results are written by the CPU in either case. */
 static bool is_pinned(const struct bl_engine *e, const void *p)
 {
     enum bl_memory kind = BL_MEMORY_PAGEABLE;
-    return e->memory_kind(p, &kind) == BL_OK && kind == BL_MEMORY_PINNED;
+    return e->memory_kind(p, &kind) == BL_OK &&
+           (kind == BL_MEMORY_PINNED || kind == BL_MEMORY_MANAGED);
 }
 
 /* Both ends are asked for: a program may have registered a part. */

@@ -1218,6 +1218,26 @@ static int64_t threads_now(void)
     return count;
 }
 
+/* Managed memory is read by the device itself, as pinned memory is. */
+static void managed(void)
+{
+    static const int64_t count[] = {1, 3000};
+    struct batch s = {.count = 0};
+    uint64_t copies[2];
+    for (int k = 0; k < 4 && !*s.why; k++) {
+        s = random_batch(BL_GETRF, k < 2 ? 1500 : 32, count[k / 2]);
+        s.pinned = true;
+        mock_order(&(struct mock_order){.step = MOCK_STEPS, .managed = k % 2});
+        run(&s);
+        copies[k % 2] = steps_taken(MOCK_COPY_IN);
+        if (k % 2 && !*s.why && copies[0] != copies[1])
+            complain(&s, -1, "copies", "not as from pinned memory");
+        mock_order(&nothing);
+        drop_problems(&s);
+    }
+    verdict(s.why, "batch-managed");
+}
+
 /* Chunks of one batch are under way at the same time, in bounded memory. */
 static void overlap(void)
 {
@@ -1318,6 +1338,7 @@ int main(int argc, char **argv)
         beyond_32_bits();
     if (mock_order) {
         overlap();
+        managed();
         failing_in_mid_batch(false);
         failing_in_mid_batch(true);
         for (int64_t i = 0; i < (int64_t)(sizeof large / sizeof *large); i++)

@@ -297,7 +297,8 @@ static enum bl_status memory_kind(const void *p, enum bl_memory *kind)
     for (const struct block *b = blocks; b; b = b->next) {
         uintptr_t from = (uintptr_t)b + HEADER;
         if (at >= from && at < from + b->bytes)
-            *kind = b->kind;
+            *kind = b->kind == BL_MEMORY_PINNED && order.managed ? BL_MEMORY_MANAGED
+                                                                 : b->kind;
     }
     pthread_mutex_unlock(&lock);
     return BL_OK;
