@@ -27,6 +27,11 @@
 #define PIECE_BYTES ((size_t)4 << 20)
 #define LARGE_PIECE_BYTES ((size_t)8 << 20)
 #define PARTS_QUEUE 2 /* the copies have the first two */
+/* The ring's sections for pieces that do not all fit, a queue each. On the way in, what
+ * is packed is under way piece by piece. On the way out nothing is unpacked before all of
+ * a section is there, and nothing is under way beside the last: the more the better. */
+#define SECTIONS_IN BL_COPY_QUEUES
+#define SECTIONS_OUT BL_TRACKS
 
 struct pipeline {
     const struct bl_engine *e;
@@ -192,7 +197,7 @@ _Noreturn static void lost_in_write_back(void)
 
 /* What of the chunk goes in, or out: its span, then A where that goes in blocks. What
  * fits the ring has a place for each piece, and one queue. Else groups of pieces take
- * turns in the two halves of the ring, each with a queue of its own. */
+ * turns in the sections of the ring, each with a queue of its own. */
 struct pieces {
     const struct pipeline *p;
     const struct bl_chunk *c;
@@ -208,10 +213,10 @@ struct pieces {
 struct group {
     struct bl_move move[BL_MOST_MOVES];
     size_t bytes[BL_MOST_MOVES];
-    int count, half;
+    int count, section;
     size_t at;                      /* `bytes` of all pieces before it */
     int64_t columns[BL_MOST_MOVES]; /* of A that a piece and those before it hold */
-    bool reused;                    /* its half was another group's before */
+    bool reused;                    /* its section was another group's before */
 };
 
 static bool next_piece(struct pieces *all, struct bl_move *m, size_t *bytes)
@@ -249,12 +254,14 @@ static int64_t columns_of(const struct pieces *all)
 
 static bool next_group(struct pieces *all, struct group *g)
 {
-    const size_t half = BL_RING_BYTES / 2, most = all->fits ? SIZE_MAX : half;
+    const int sections = all->out ? SECTIONS_OUT : SECTIONS_IN;
+    const size_t size = BL_RING_BYTES / (size_t)sections,
+                 most = all->fits ? SIZE_MAX : size;
     g->count = 0;
-    g->half = all->fits ? 0 : all->groups % 2;
-    g->reused = !all->fits && all->groups >= 2;
+    g->section = all->fits ? 0 : all->groups % sections;
+    g->reused = !all->fits && all->groups >= sections;
     g->at = all->bytes;
-    char *ring = all->p->lane->ring + (all->fits ? g->at : (size_t)g->half * half);
+    char *ring = all->p->lane->ring + (all->fits ? g->at : (size_t)g->section * size);
     for (size_t at = 0; g->count < BL_MOST_MOVES && at + LARGE_PIECE_BYTES <= most;) {
         if (!next_piece(all, &g->move[g->count], &g->bytes[g->count]))
             break;
@@ -296,7 +303,7 @@ static enum bl_status copy_piece(const struct pieces *all, const struct group *g
     const struct bl_engine *e = all->p->e;
     const struct bl_move *m = &g->move[i];
     const struct bl_region *a = &all->c->region[BL_REGION_A];
-    void *queue = all->p->lane->queue[g->half];
+    void *queue = all->p->lane->queue[g->section];
     char *at = all->p->lane->arena + m->from;
     size_t column = (size_t)m->rows * a->element;
     size_t pitch = (size_t)all->c->host->m * a->element;
@@ -360,7 +367,7 @@ static enum bl_status send_pieces(const struct pipeline *p, const struct bl_chun
     struct sending s = {&all, &g, parts, begin_direct(p, c, parts)};
     while (s.status == BL_OK && next_group(&all, &g)) {
         if (g.reused)
-            s.status = p->e->wait(p->lane->queue[g.half]);
+            s.status = p->e->wait(p->lane->queue[g.section]);
         if (s.status == BL_OK)
             bl_chunk_move(g.move, g.count, send_piece, &s);
     }
@@ -425,10 +432,10 @@ static enum bl_status receive_pieces(const struct pipeline *p, struct bl_chunk *
     struct group g, next;
     bool begun = false;
     enum bl_status status = p->e->wait(p->lane->queue[0]); /* for the run */
-    for (int i = 0; i < 2 && status == BL_OK && next_group(&ahead, &next); i++)
+    for (int i = 0; i < SECTIONS_OUT && status == BL_OK && next_group(&ahead, &next); i++)
         status = copy_out_group(&ahead, &next);
     while (status == BL_OK && next_group(&all, &g)) {
-        status = p->e->wait(p->lane->queue[g.half]);
+        status = p->e->wait(p->lane->queue[g.section]);
         if (status == BL_OK && all.groups == 1)
             status = bl_chunk_verdict(c, g.move[0].pinned);
         if (status != BL_OK)
@@ -479,7 +486,7 @@ static __attribute__((noinline)) enum bl_status run_alone(struct pipeline *p,
     size_t ring = (size_t)bl_max((int64_t)all_bytes(p, c, false, true),
                                  (int64_t)all_bytes(p, c, true, true));
     bool in_parts = ring > BL_RING_BYTES && bl_parts_wanted(p->e, &c->job);
-    int queues = in_parts ? PARTS_QUEUE + 1 : ring > BL_RING_BYTES ? 2 : 1;
+    int queues = ring > BL_RING_BYTES ? BL_TRACKS : 1; /* each has a use for some */
     enum bl_status status = bl_lane_need(p->e, p->lane, queues, ring, c->total);
     if (status != BL_OK)
         return status;
