@@ -10,7 +10,8 @@
  * The write-back rule: the caller's arrays are first written when the chunk's result has
  * been waited for, found clean and, where it fits the ring, lies in host memory. Until
  * then any failure leaves the caller's data as it was, so that the dispatcher can forward
- * the call. Chunks are written back in their order.
+ * the call. Chunks are written back in their order. So even pinned memory is written by
+ * the CPU: a copy from the device can fail half way, when the input is gone already.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #define SLOT_BYTES (BL_RING_BYTES / BL_TRACKS) /* of pinned memory, of a track */
 #define LEAST_CHUNK ((size_t)2 << 20)          /* less is not worth its launches */
 #define LEAST_CHUNKS 8 /* the first and the last overlap with nothing */
+#define LITTLE_TO_PACK ((size_t)256 << 10)
 /* A single problem's pieces: where it fits the ring, and where it does not. */
 #define PIECE_BYTES ((size_t)4 << 20)
 #define LARGE_PIECE_BYTES ((size_t)8 << 20)
@@ -574,7 +576,8 @@ static bool goes_alone(const struct bl_chunk *c)
 }
 
 /* One turn: the next chunk is packed and sent, and the oldest written back. Either may be
- * missing. */
+ * missing. What the device reads itself needs little packing: that is on its way before
+ * the oldest is waited for, so that the link in does not run dry meanwhile. */
 struct turn {
     struct pipeline *p;
     int sends; /* the track of the chunk that is packed */
@@ -594,12 +597,11 @@ static enum bl_status turn(struct pipeline *p, bool sends)
     bool receives = p->in_flight > 0 && (!sends || p->in_flight + 1 >= p->tracks);
     int old = p->oldest, new = sends ? (old + p->in_flight) % p->tracks : -1;
     struct bl_chunk *o = &p->flight[old];
-    struct turn t = {p, new, receives ? receive(p, old) : BL_OK};
-    if (t.status != BL_OK)
-        return t.status;
-    if (receives)
-        move[1] = unpacking(o, slot_of(p, old));
-    if (sends) {
+    struct turn t = {p, new, BL_OK};
+    bool early = receives && sends && in_bytes(&p->waiting) <= LITTLE_TO_PACK;
+    if (receives && !early)
+        t.status = receive(p, old);
+    if (sends && t.status == BL_OK) {
         struct bl_chunk *n = &p->flight[new];
         *n = p->waiting;
         p->waiting = (struct bl_chunk){.count = 0};
@@ -608,6 +610,16 @@ static enum bl_status turn(struct pipeline *p, bool sends)
         p->next += n->count;
         p->in_flight++;
     }
+    if (early) {
+        bl_chunk_move(move, 1, send_packed, &t);
+        move[0].chunk = NULL;
+        t.sends = -1;
+        t.status = t.status == BL_OK ? receive(p, old) : t.status;
+    }
+    if (t.status != BL_OK)
+        return t.status;
+    if (receives)
+        move[1] = unpacking(o, slot_of(p, old));
     bl_chunk_move(move, 2, send_packed, &t);
     if (receives) {
         written_back(p, o);
