@@ -1,7 +1,7 @@
 /* Host data at the speed of the link? Whole calls, host memory to host memory.
  *
  *     bench/pipeline [megabytes [sections [sizes]]]     (2048, "bpw", 32,64,128,256)
- *     bench/pipeline single [sizes]                     (4096,8192,16384)
+ *     bench/pipeline single [sizes [memory]]            (4096,8192,16384 pageable)
  *
  * Every section is measured against this run's own link: copies from pinned memory each
  * way, both ways at once, and cudaMemcpy of pageable memory; and its own memcpy by all
@@ -13,11 +13,11 @@
  * p: and an eighth of it with the program's LAPACK on all cores, as if it were all.
  * w: dgetrs_ of order 16 with so many right-hand sides that they fill 128 and 512 MiB of
  *    pageable memory: nearly nothing but one operand's way in and out.
- * single: dgetrf_ and dpotrf_ from pageable memory against the bound, the greater of copy
- *    in and factorization, and copy out. Copies are a half each of the same bytes' way in
- *    and out through the pipeline, the factorization is the same call on device memory.
- * And against cuSOLVER with plain cudaMemcpy of the same pageable arrays, and to n = 8192
- * the program's LAPACK.
+ * single: dgetrf_ and dpotrf_ 'L' and 'U' from pageable, pinned or managed memory against
+ *    the bound, the greater of copy in and factorization, and copy out. Copies are a half
+ *    each of the same bytes' way in and out through the pipeline, the factorization is
+ * the same call on device memory. And against cuSOLVER with plain cudaMemcpy of the same
+ *    arrays, and to n = 8192 the program's LAPACK.
  *
  * The best of five (of two where they take over half a second), after a first call that
  * starts the engine and pins memory. Linked with the library and cuSOLVER;
@@ -235,8 +235,11 @@ static void dominate(double *a, int64_t n)
         a[i * (n + 1)] = 2.0 * (double)n;
 }
 
-static double cusolver(bool lu, int n, double *device, double *host)
+static double cusolver(char uplo, int n, double *device, double *host)
 {
+    const bool lu = !uplo;
+    const cublasFillMode_t triangle =
+        uplo == 'U' ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
     cusolverDnHandle_t handle;
     double *work;
     int lwork = 0, *ipiv, *info;
@@ -244,7 +247,7 @@ static double cusolver(bool lu, int n, double *device, double *host)
     if (lu)
         cusolverDnDgetrf_bufferSize(handle, n, n, device, n, &lwork);
     else
-        cusolverDnDpotrf_bufferSize(handle, CUBLAS_FILL_MODE_LOWER, n, device, n, &lwork);
+        cusolverDnDpotrf_bufferSize(handle, triangle, n, device, n, &lwork);
     must(cudaMalloc(&work, (size_t)lwork * sizeof(double)) == cudaSuccess &&
              cudaMalloc(&ipiv, (size_t)n * sizeof(int)) == cudaSuccess &&
              cudaMalloc(&info, sizeof(int)) == cudaSuccess,
@@ -257,8 +260,7 @@ static double cusolver(bool lu, int n, double *device, double *host)
                  if (lu)
                      cusolverDnDgetrf(handle, n, n, device, n, work, ipiv, info);
                  else
-                     cusolverDnDpotrf(handle, CUBLAS_FILL_MODE_LOWER, n, device, n, work,
-                                      lwork, info);
+                     cusolverDnDpotrf(handle, triangle, n, device, n, work, lwork, info);
                  cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost);
              });
     cudaFree(work);
@@ -272,7 +274,7 @@ static double cusolver(bool lu, int n, double *device, double *host)
 
 /* Seconds that so many bytes take one way through the pipeline: what a tall dgetrf_, too
  * narrow to be worked on before all of it is there, takes more than on the device. */
-static double copies(size_t bytes, double *device, double *pageable)
+static double copies(size_t bytes, double *device, double *host)
 {
     const int64_t n = 2048, m = (int64_t)(bytes / sizeof(double)) / n, square = m * n,
                   one = 1;
@@ -281,10 +283,10 @@ static double copies(size_t bytes, double *device, double *pageable)
     must(cudaMalloc(&device_info, (size_t)n * 8 + 8) == cudaSuccess, "integers");
     auto set = [=] { fill<<<1024, 256>>>(device, (size_t)square, (size_t)m); };
     set();
-    cudaMemcpy(pageable, device, (size_t)square * sizeof(double), cudaMemcpyDeviceToHost);
+    cudaMemcpy(host, device, (size_t)square * sizeof(double), cudaMemcpyDeviceToHost);
     batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
     double whole =
-        best(nothing, [&] { dgetrf_64_(&m, &n, pageable, &m, ipiv.data(), &info); });
+        best(nothing, [&] { dgetrf_64_(&m, &n, host, &m, ipiv.data(), &info); });
     double alone = best(set, [&] {
         dgetrf_batch_strided_64(&m, &n, device, &m, &square, device_info + 1, &n, &one,
                                 device_info);
@@ -294,21 +296,22 @@ static double copies(size_t bytes, double *device, double *pageable)
     return (whole - alone) / 2;
 }
 
-static void single(bool lu, int64_t n, double *device, double *pageable)
+/* uplo: 0 for LU. */
+static void single(char uplo, int64_t n, double *device, double *host)
 {
     size_t count = (size_t)n * (size_t)n, bytes = count * sizeof(double);
     std::vector<int64_t> ipiv((size_t)n);
     int64_t info = -1, *device_info, square = (int64_t)count, one = 1;
-    const char lower = 'L';
+    const bool lu = !uplo;
     must(cudaMalloc(&device_info, (size_t)n * 8 + 8) == cudaSuccess, "integers");
     fill<<<1024, 256>>>(device, count, (size_t)n);
-    cudaMemcpy(pageable, device, bytes, cudaMemcpyDeviceToHost);
-    auto again = [=] { dominate(pageable, n); };
+    cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost);
+    auto again = [=] { dominate(host, n); };
     auto call = [&] {
         if (lu)
-            dgetrf_64_(&n, &n, pageable, &n, ipiv.data(), &info);
+            dgetrf_64_(&n, &n, host, &n, ipiv.data(), &info);
         else
-            dpotrf_64_(&lower, &n, pageable, &n, &info);
+            dpotrf_64_(&uplo, &n, host, &n, &info);
     };
     batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
     double whole = best(again, call);
@@ -320,7 +323,7 @@ static void single(bool lu, int64_t n, double *device, double *pageable)
                      dgetrf_batch_strided_64(&n, &n, device, &n, &square, device_info + 1,
                                              &n, &one, device_info);
                  else
-                     dpotrf_batch_strided_64(&lower, &n, device, &n, &square, &one,
+                     dpotrf_batch_strided_64(&uplo, &n, device, &n, &square, &one,
                                              device_info);
                  cudaDeviceSynchronize();
              });
@@ -332,13 +335,14 @@ static void single(bool lu, int64_t n, double *device, double *pageable)
         call();
         cpu = now() - begin;
     }
-    double theirs = cusolver(lu, (int)n, device, pageable);
-    double one_way = copies(lu ? bytes : bytes / 2, device, pageable);
+    double theirs = cusolver(uplo, (int)n, device, host);
+    double one_way = copies(lu ? bytes : bytes / 2, device, host);
     double bound = one_way + (one_way > alone ? one_way : alone);
-    printf("%s n %5lld: whole call %8.2f ms; copies each way %7.2f, device alone %7.2f: "
-           "x %.2f of the bound; cuSOLVER and cudaMemcpy %8.2f ms (x %.2f)",
-           lu ? "dgetrf_" : "dpotrf_", (long long)n, whole * 1e3, one_way * 1e3,
-           alone * 1e3, whole / bound, theirs * 1e3, theirs / whole);
+    printf(
+        "%s%s n %5lld: whole call %8.2f ms; copies each way %7.2f, device alone %7.2f: "
+        "x %.2f of the bound; cuSOLVER and cudaMemcpy %8.2f ms (x %.2f)",
+        lu ? "dgetrf_" : "dpotrf_", uplo == 'U' ? " 'U'" : "", (long long)n, whole * 1e3,
+        one_way * 1e3, alone * 1e3, whole / bound, theirs * 1e3, theirs / whole);
     if (cpu > 0)
         printf("; CPU %8.2f ms (x %.2f)", cpu * 1e3, cpu / whole);
     printf("\n");
@@ -346,7 +350,7 @@ static void single(bool lu, int64_t n, double *device, double *pageable)
     cudaFree(device_info);
 }
 
-static int singles(const char *sizes)
+static int singles(const char *sizes, const char *memory)
 {
     int64_t most = 0;
     for (const char *s = sizes; *s; s += strcspn(s, ",")) {
@@ -354,14 +358,20 @@ static int singles(const char *sizes)
         most = atoi(s) > most ? atoi(s) : most;
     }
     size_t bytes = (size_t)(most * most) * sizeof(double);
-    double *device, *pageable = (double *)malloc(bytes);
-    must(pageable && cudaMalloc(&device, bytes) == cudaSuccess, "memory");
-    memset(pageable, 0, bytes);
+    double *device, *host = nullptr;
+    if (strcmp(memory, "pinned") == 0)
+        cudaMallocHost(&host, bytes);
+    else if (strcmp(memory, "managed") == 0)
+        cudaMallocManaged(&host, bytes);
+    else
+        host = (double *)malloc(bytes);
+    must(host && cudaMalloc(&device, bytes) == cudaSuccess, "memory");
+    memset(host, 0, bytes);
     for (const char *s = sizes; *s; s += strcspn(s, ",")) {
         s += *s == ',';
         int64_t n = atoi(s);
-        single(true, n, device, pageable);
-        single(false, n, device, pageable);
+        for (const char uplo : {'\0', 'L', 'U'})
+            single(uplo, n, device, host);
     }
     return 0;
 }
@@ -369,7 +379,8 @@ static int singles(const char *sizes)
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "single") == 0)
-        return singles(argc > 2 ? argv[2] : "4096,8192,16384");
+        return singles(argc > 2 ? argv[2] : "4096,8192,16384",
+                       argc > 3 ? argv[3] : "pageable");
     size_t bytes = (size_t)(argc > 1 ? atoi(argv[1]) : 2048) << 20;
     const char *sections = argc > 2 ? argv[2] : "bpw";
     const char *sizes = argc > 3 ? argv[3] : "32,64,128,256";
