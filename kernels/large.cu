@@ -696,6 +696,11 @@ bool waits_for_panels(const Matrix<T> &x, int64_t w, int64_t next, int64_t end)
            double(end - next) / COLUMN_RATE;
 }
 
+/* Rows of columns that have come now are solved for in blocks of so many, whose products
+ * the rows behind them take in one update: deep enough for cuBLAS, and of many rows,
+ * which an update of a step's rows with all before them is not. */
+constexpr int64_t CATCH_UP = 512;
+
 /* The columns `part`, which have come now, take what the columns before them, up to
  * `first`, do to them: all interchanges at once, the rows of U, and one update of all
  * rows below, which is as wide as it can be. The columns before them have had all of
@@ -705,9 +710,16 @@ void catch_up(Matrix<T> &x, int64_t first, Range part)
 {
     x.then(large_forth(maps_of(x, first), x.at(0, part.from), x.lda, part.to - part.from,
                        nullptr, x.card, x.stream));
-    for (int64_t i = 0, w; i < first; i += w) {
-        w = least(LARGE_BLOCK<T>, first - i);
-        solve_row(x, 0, i, w, part);
+    for (int64_t j = 0, end; j < first; j = end) {
+        end = least(j + CATCH_UP, first);
+        for (int64_t i = j, w; i < end; i += w) {
+            w = least(LARGE_BLOCK<T>, end - i);
+            solve_row(x, j, i, w, part);
+        }
+        if (end < first)
+            update(x, LargeUpdate<T>{first - end, part.to - part.from, end - j,
+                                     x.at(end, j), x.lda, x.at(j, part.from), x.lda,
+                                     x.at(end, part.from), x.lda, PLAIN, PLAIN, WHOLE});
     }
     update_below(x, 0, first, part);
 }
@@ -881,13 +893,12 @@ void take_products_of_rows(Matrix<T> &x, int64_t j, int64_t w, Range rows, Range
 }
 
 /* The columns `part` of U, which have come now: their rows above the part are solved for,
- * in blocks as deep as cuBLAS needs them, and the rest loses the products of these. */
+ * and the rest loses the products of these. */
 template <class T>
 void catch_up_upper(Matrix<T> &x, Range part)
 {
-    constexpr int64_t OUTER = 512;
     for (int64_t j = 0, end; j < part.from; j = end) {
-        end = least(j + OUTER, part.from);
+        end = least(j + CATCH_UP, part.from);
         for (int64_t i = j, w; i < end; i += w) {
             w = least(LARGE_BLOCK<T>, end - i);
             LargeTriangle<T> s = {int(w),

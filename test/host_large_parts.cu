@@ -523,6 +523,7 @@ int main()
         test(0, BL_FAST, 700, 700, 700, kind, {256, 512, 700});
         if (kind == TIES)
             continue;
+        test(0, BL_EXACT, 1300, 1300, 1300, kind, {1152, 1300});
         test('L', BL_EXACT, 700, 700, 705, kind, {192, 448, 700});
         test('L', BL_EXACT, 641, 641, 641, kind, {64, 128, 320, 641});
         test('L', BL_FAST, 700, 700, 705, kind, {256, 512, 700});
