@@ -366,7 +366,8 @@ static enum bl_status send_pieces(const struct pipeline *p, const struct bl_chun
 {
     struct pieces all = pieces_of(p, c, false);
     struct group g;
-    struct sending s = {&all, &g, parts, begin_direct(p, c, parts)};
+    bool direct = c->region[BL_REGION_A].direct; /* then no piece is of A */
+    struct sending s = {&all, &g, direct ? NULL : parts, begin_direct(p, c, parts)};
     while (s.status == BL_OK && next_group(&all, &g)) {
         if (g.reused)
             s.status = p->e->wait(p->lane->queue[g.section]);
