@@ -304,9 +304,9 @@ enum bl_status copy_out(void *queue, void *h, const void *d, size_t bytes)
 }
 
 enum bl_status copy_in_columns(void *queue, void *d, size_t pitch, const void *h,
-                               size_t bytes, size_t count)
+                               size_t h_pitch, size_t bytes, size_t count)
 {
-    BL_VISIT(cudaMemcpy2DAsync(d, pitch, h, bytes, bytes, count, cudaMemcpyHostToDevice,
+    BL_VISIT(cudaMemcpy2DAsync(d, pitch, h, h_pitch, bytes, count, cudaMemcpyHostToDevice,
                                (cudaStream_t)queue));
 }
 

@@ -164,9 +164,10 @@ bool fits_on_chip(const struct bl_job *job, const Card &card)
 }
 
 /* The orders from which a matrix may come in parts, measured by bench/pipeline: LU of
- * 4096 is slower so by 5 %, of 8192 faster by 8 %. Cholesky's for 'U' would need the rows
- * of a part first. */
-constexpr int64_t LU_PARTS_FROM = 6144, CHOLESKY_PARTS_FROM = 3072;
+ * 4096 is slower so by 5 %, of 8192 faster by 8 %. A part of U has to be solved for with
+ * all rows before it, block after block, and most of the work is in the last columns:
+ * that pays later. Its exact order would need sums of the part that it begins with. */
+constexpr int64_t LU_PARTS_FROM = 6144, LOWER_PARTS_FROM = 3072, UPPER_PARTS_FROM = 12288;
 
 bool has_parts(const struct bl_job *job, const Card &card)
 {
@@ -174,7 +175,10 @@ bool has_parts(const struct bl_job *job, const Card &card)
         return false;
     if (has_lu(job))
         return least(job->m, job->n) >= LU_PARTS_FROM && fits_on_chip(job, card);
-    return has_cholesky(job) && job->uplo == 'L' && job->n >= CHOLESKY_PARTS_FROM;
+    if (job->uplo == 'U' && !is_fast(job))
+        return false;
+    return has_cholesky(job) &&
+           job->n >= (job->uplo == 'U' ? UPPER_PARTS_FROM : LOWER_PARTS_FROM);
 }
 
 /* Whether the interchanges left of a block are put off to the end of its part. */
@@ -692,6 +696,11 @@ bool waits_for_panels(const Matrix<T> &x, int64_t w, int64_t next, int64_t end)
            double(end - next) / COLUMN_RATE;
 }
 
+/* Rows of columns that have come now are solved for in blocks of so many, whose products
+ * the rows behind them take in one update: deep enough for cuBLAS, and of many rows,
+ * which an update of a step's rows with all before them is not. */
+constexpr int64_t CATCH_UP = 512;
+
 /* The columns `part`, which have come now, take what the columns before them, up to
  * `first`, do to them: all interchanges at once, the rows of U, and one update of all
  * rows below, which is as wide as it can be. The columns before them have had all of
@@ -701,9 +710,16 @@ void catch_up(Matrix<T> &x, int64_t first, Range part)
 {
     x.then(large_forth(maps_of(x, first), x.at(0, part.from), x.lda, part.to - part.from,
                        nullptr, x.card, x.stream));
-    for (int64_t i = 0, w; i < first; i += w) {
-        w = least(LARGE_BLOCK<T>, first - i);
-        solve_row(x, 0, i, w, part);
+    for (int64_t j = 0, end; j < first; j = end) {
+        end = least(j + CATCH_UP, first);
+        for (int64_t i = j, w; i < end; i += w) {
+            w = least(LARGE_BLOCK<T>, end - i);
+            solve_row(x, j, i, w, part);
+        }
+        if (end < first)
+            update(x, LargeUpdate<T>{first - end, part.to - part.from, end - j,
+                                     x.at(end, j), x.lda, x.at(j, part.from), x.lda,
+                                     x.at(end, part.from), x.lda, PLAIN, PLAIN, WHOLE});
     }
     update_below(x, 0, first, part);
 }
@@ -865,16 +881,60 @@ bool gives_way_to_blocks(const Matrix<T> &x, int64_t w, int64_t end)
     return operations / BRIEF_RATE[x.job->precision][1] < double(w) / rate;
 }
 
+/* Rows `rows` of the columns `part` less the products of rows j .. j + w - 1 of U. */
+template <class T>
+void take_products_of_rows(Matrix<T> &x, int64_t j, int64_t w, Range rows, Range part)
+{
+    if (rows.from < rows.to)
+        update(x,
+               LargeUpdate<T>{rows.to - rows.from, part.to - part.from, w,
+                              x.at(j, rows.from), x.lda, x.at(j, part.from), x.lda,
+                              x.at(rows.from, part.from), x.lda, TURNED, PLAIN, WHOLE});
+}
+
+/* The columns `part` of U, which have come now: their rows above the part are solved for,
+ * and the rest loses the products of these. */
+template <class T>
+void catch_up_upper(Matrix<T> &x, Range part)
+{
+    for (int64_t j = 0, end; j < part.from; j = end) {
+        end = least(j + CATCH_UP, part.from);
+        for (int64_t i = j, w; i < end; i += w) {
+            w = least(LARGE_BLOCK<T>, end - i);
+            LargeTriangle<T> s = {int(w),
+                                  x.at(i, i),
+                                  x.lda,
+                                  TURNED,
+                                  false,
+                                  false,
+                                  x.at(i, part.from),
+                                  x.lda,
+                                  part.to - part.from,
+                                  nullptr,
+                                  &x.state->info};
+            s.chained = x.link();
+            x.then(large_triangle(s, x.stream));
+            take_products_of_rows(x, i, w, {i + w, end}, part);
+        }
+        take_products_of_rows(x, j, end - j, {end, part.from}, part);
+    }
+    update_triangle(x, 0, part.from, part.from, part.to);
+}
+
 template <class T>
 void factor_cholesky(Matrix<T> &x)
 {
     const Range part = part_of(x.job);
+    if (x.job->uplo == 'U') /* what is right of them is not there */
+        x.n = part.to;
     const int64_t outer =
         is_fast(x.job) ? outer_block(x.job, x.card) : part.to - part.from;
     if (has_sums(x.job))
         x.then(cudaMemsetAsync(x.sums, 0, x.n * x.n * sizeof(T), x.stream));
     x.chains = x.card.capability >= 90;
-    if (part.from > 0)
+    if (part.from > 0 && x.job->uplo == 'U')
+        catch_up_upper(x, part);
+    else if (part.from > 0)
         update_triangle(x, 0, part.from, part.from, part.to);
     Chain<T> chain(x, part.from + 2 * outer < part.to);
     factor_triangle(chain.matrix(), part.from, least(part.from + outer, part.to));
@@ -1181,7 +1241,7 @@ bool takes(const struct bl_job *job, const Card &card)
 
 /* Three parts: the first is short, so that work begins early, and its panels take about
  * as long as the second one's copy; every part more would apply all blocks once more.
- * They end where blocks end. */
+ * They end where blocks end. Columns of U are short at first and bring little work. */
 int64_t part(const struct bl_job *job, const Card &card, int64_t from)
 {
     const int64_t n = job->n, block = has_cholesky(job) && !is_fast(job)
@@ -1189,7 +1249,8 @@ int64_t part(const struct bl_job *job, const Card &card, int64_t from)
                                           : outer_block(job, card);
     if (!has_parts(job, card))
         return n;
-    for (const int64_t eighths : {2, 5}) {
+    const bool upper = job->uplo == 'U';
+    for (const int64_t eighths : {upper ? 4 : 2, upper ? 6 : 5}) {
         const int64_t to = n * eighths / 8 / block * block;
         if (to > from)
             return to;

@@ -430,6 +430,13 @@ void bl_chunk_drop(struct bl_chunk *c)
     memset(c, 0, sizeof *c);
 }
 
+/* One matrix, whose columns the device can read itself whatever lies between them: CUDA
+ * has them less than 2 GiB apart. */
+static bool is_single(const struct bl_job *host, const struct bl_region *a)
+{
+    return host->batch == 1 && host->a.ld <= INT32_MAX / (int64_t)a->element;
+}
+
 /* A triangle this large goes in blocks that hold little more than the triangle. */
 #define WORTH_BLOCKS ((size_t)8 << 20)
 
@@ -443,12 +450,13 @@ struct bl_move bl_chunk_block(const struct bl_chunk *c, int64_t col, size_t byte
     const struct bl_region *a = &c->region[A];
     struct view v = view_of(c->host, A, c->first);
     struct bl_move m = {.chunk = c, .col = col};
-    if (!a->blocks || col >= v.cols)
+    if ((!a->blocks && !a->direct) || col >= v.cols)
         return m;
     size_t column = (size_t)v.rows * a->element;
+    char uplo = a->blocks ? c->host->uplo : 0;
     m.cols = bl_min(v.cols - col, bl_max(1, (int64_t)(bytes / column)));
-    m.row = c->host->uplo == 'L' ? col : 0;
-    m.rows = c->host->uplo == 'L' ? v.rows - col : col + m.cols;
+    m.row = uplo == 'L' ? col : 0;
+    m.rows = uplo == 'L' ? v.rows - col : uplo == 'U' ? col + m.cols : v.rows;
     m.from = a->at + (size_t)col * column + (size_t)m.row * a->element;
     return m;
 }
@@ -498,8 +506,9 @@ bool bl_chunk_lay_out(struct bl_chunk *c, const struct bl_engine *e,
         direction(host, i, &r->in, &r->out);
         if (!measure(c, i))
             return false;
-        r->direct = r->in && pinned[i] && r->flat && r->bytes;
         r->blocks = i == A && goes_in_blocks(host, r);
+        r->direct =
+            r->in && pinned[i] && r->bytes && (r->flat || (i == A && is_single(host, r)));
     }
     order(c);
     c->job = *host;

@@ -27,7 +27,7 @@ struct bl_region {
     size_t at, bytes;           /* in the chunk's device memory; all items */
     bool in, out;
     char *flat;  /* where the caller's has no gaps either: its first byte */
-    bool direct; /* read from there by the device: the caller's is pinned memory */
+    bool direct; /* the device reads the caller's memory itself: flat, or A's columns */
     bool blocks; /* goes in blocks of columns, which the spans are without */
 };
 
@@ -68,8 +68,8 @@ struct bl_move {
 typedef void bl_moved(void *arg, int i);
 void bl_chunk_move(const struct bl_move *moves, int count, bl_moved *moved, void *arg);
 
-/* The next block of A, of about so many bytes, that begins in column `col`; cols is 0
- * where there is none. */
+/* The next block of A, of about so many bytes, that begins in column `col`, where A goes
+ * in blocks or the device reads it itself; cols is 0 where there is none. */
 struct bl_move bl_chunk_block(const struct bl_chunk *c, int64_t col, size_t bytes);
 
 /* BL_FAULT where a problem's INFO has not been written. Of those that are handed back,

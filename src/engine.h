@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define BL_ENGINE_ABI 6
+#define BL_ENGINE_ABI 7
 
 enum bl_status {
 #define S(name, text) BL_##name,
@@ -134,14 +134,15 @@ struct bl_engine {
     enum bl_status (*host_alloc)(size_t bytes, void **p);
     enum bl_status (*host_free)(void *p);
 
-    /* Asynchronous in the queue's order; `h` is memory from host_alloc. */
+    /* Asynchronous in the queue's order; `h` is memory from host_alloc or, on the way
+     * in, what memory_kind() says is pinned or managed. */
     enum bl_status (*copy_in)(void *queue, void *d, const void *h, size_t bytes);
     enum bl_status (*copy_out)(void *queue, void *h, const void *d, size_t bytes);
 
-    /* The same for `count` columns of `bytes` each, `pitch` apart on the device and
-     * without gaps in h. */
+    /* The same for `count` columns of `bytes` each, `pitch` apart on the device; in h
+     * `h_pitch` apart, and on the way out without gaps. */
     enum bl_status (*copy_in_columns)(void *queue, void *d, size_t pitch, const void *h,
-                                      size_t bytes, size_t count);
+                                      size_t h_pitch, size_t bytes, size_t count);
     enum bl_status (*copy_out_columns)(void *queue, void *h, const void *d, size_t pitch,
                                        size_t bytes, size_t count);
 

@@ -10,7 +10,8 @@
  * The write-back rule: the caller's arrays are first written when the chunk's result has
  * been waited for, found clean and, where it fits the ring, lies in host memory. Until
  * then any failure leaves the caller's data as it was, so that the dispatcher can forward
- * the call. Chunks are written back in their order.
+ * the call. Chunks are written back in their order. So even pinned memory is written by
+ * the CPU: a copy from the device can fail half way, when the input is gone already.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +24,16 @@
 #define SLOT_BYTES (BL_RING_BYTES / BL_TRACKS) /* of pinned memory, of a track */
 #define LEAST_CHUNK ((size_t)2 << 20)          /* less is not worth its launches */
 #define LEAST_CHUNKS 8 /* the first and the last overlap with nothing */
+#define LITTLE_TO_PACK ((size_t)256 << 10)
 /* A single problem's pieces: where it fits the ring, and where it does not. */
 #define PIECE_BYTES ((size_t)4 << 20)
 #define LARGE_PIECE_BYTES ((size_t)8 << 20)
 #define PARTS_QUEUE 2 /* the copies have the first two */
+/* The ring's sections for pieces that do not all fit, a queue each. On the way in, what
+ * is packed is under way piece by piece. On the way out nothing is unpacked before all of
+ * a section is there, and nothing is under way beside the last: the more the better. */
+#define SECTIONS_IN BL_COPY_QUEUES
+#define SECTIONS_OUT BL_TRACKS
 
 struct pipeline {
     const struct bl_engine *e;
@@ -74,37 +81,65 @@ static struct bl_move unpacking(const struct bl_chunk *c, char *at)
 
 #define WORTH_ASKING ((size_t)64 << 10) /* less goes through the ring in any case */
 
+/* Managed memory is the device's to read as well; where its pages are is the driver's
+ * business. Results are written by the CPU in either case. */
 static bool is_pinned(const struct bl_engine *e, const void *p)
 {
     enum bl_memory kind = BL_MEMORY_PAGEABLE;
-    return e->memory_kind(p, &kind) == BL_OK && kind == BL_MEMORY_PINNED;
+    return e->memory_kind(p, &kind) == BL_OK &&
+           (kind == BL_MEMORY_PINNED || kind == BL_MEMORY_MANAGED);
 }
 
 /* Both ends are asked for: a program may have registered a part. */
 static bool all_pinned(const struct bl_engine *e, const struct bl_job *host,
-                       const struct bl_operand *o, int64_t cols)
+                       const struct bl_operand *o, int64_t rows, int64_t cols)
 {
-    int64_t elements = (host->batch - 1) * o->stride + o->ld * cols;
+    int64_t elements = (host->batch - 1) * o->stride + o->ld * (cols - 1) + rows;
     size_t bytes = (size_t)elements * bl_element(host->precision);
-    return !host->items && !o->array && o->p && bytes >= WORTH_ASKING &&
+    return !host->items && !o->array && o->p && cols > 0 && bytes >= WORTH_ASKING &&
            is_pinned(e, o->p) && is_pinned(e, (char *)o->p + bytes - 1);
 }
 
 /* ---- all of it on one queue ---- */
 
-/* What the device reads itself, in the caller's pinned memory. */
+/* What the device reads itself, in pinned memory: an operand without gaps. */
+static enum bl_status send_flat(const struct pipeline *p, const struct bl_region *r,
+                                char *arena, void *queue)
+{
+    p->traffic->in += r->bytes;
+    return p->e->copy_in(queue, arena + r->at, r->flat, r->bytes);
+}
+
+/* Columns of a single matrix, of about so many bytes: from *col on, which is then the
+ * first of the others. */
+static enum bl_status send_columns(const struct pipeline *p, const struct bl_chunk *c,
+                                   char *arena, void *queue, int64_t *col, size_t bytes)
+{
+    const struct bl_region *a = &c->region[BL_REGION_A];
+    const struct bl_problem x = bl_problem_of(c->host, c->first);
+    const struct bl_move m = bl_chunk_block(c, *col, bytes);
+    size_t column = (size_t)m.rows * a->element, cols = (size_t)m.cols,
+           pitch = (size_t)x.m * a->element, theirs = (size_t)x.lda * a->element;
+    const char *from = x.a + (size_t)*col * theirs + (size_t)m.row * a->element;
+    *col += m.cols;
+    p->traffic->in += column * cols;
+    if (column == theirs)
+        return p->e->copy_in(queue, arena + m.from, from, column * cols);
+    return p->e->copy_in_columns(queue, arena + m.from, pitch, from, theirs, column,
+                                 cols);
+}
+
 static enum bl_status send_direct(const struct pipeline *p, const struct bl_chunk *c,
                                   char *arena, void *queue)
 {
+    const struct bl_region *a = &c->region[BL_REGION_A], *b = &c->region[BL_REGION_B];
     enum bl_status status = BL_OK;
-    for (int i = 0; i < BL_REGIONS && status == BL_OK; i++) {
-        const struct bl_region *r = &c->region[i];
-        if (!r->direct)
-            continue;
-        status = p->e->copy_in(queue, arena + r->at, r->flat, r->bytes);
-        p->traffic->in += r->bytes;
-    }
-    return status;
+    if (a->direct && a->flat && !a->blocks)
+        status = send_flat(p, a, arena, queue);
+    else if (a->direct)
+        for (int64_t col = 0; col < c->host->n && status == BL_OK;)
+            status = send_columns(p, c, arena, queue, &col, LARGE_PIECE_BYTES);
+    return status == BL_OK && b->direct ? send_flat(p, b, arena, queue) : status;
 }
 
 static char *arena_of(const struct pipeline *p, int track)
@@ -164,7 +199,7 @@ _Noreturn static void lost_in_write_back(void)
 
 /* What of the chunk goes in, or out: its span, then A where that goes in blocks. What
  * fits the ring has a place for each piece, and one queue. Else groups of pieces take
- * turns in the two halves of the ring, each with a queue of its own. */
+ * turns in the sections of the ring, each with a queue of its own. */
 struct pieces {
     const struct pipeline *p;
     const struct bl_chunk *c;
@@ -180,10 +215,10 @@ struct pieces {
 struct group {
     struct bl_move move[BL_MOST_MOVES];
     size_t bytes[BL_MOST_MOVES];
-    int count, half;
+    int count, section;
     size_t at;                      /* `bytes` of all pieces before it */
     int64_t columns[BL_MOST_MOVES]; /* of A that a piece and those before it hold */
-    bool reused;                    /* its half was another group's before */
+    bool reused;                    /* its section was another group's before */
 };
 
 static bool next_piece(struct pieces *all, struct bl_move *m, size_t *bytes)
@@ -221,12 +256,14 @@ static int64_t columns_of(const struct pieces *all)
 
 static bool next_group(struct pieces *all, struct group *g)
 {
-    const size_t half = BL_RING_BYTES / 2, most = all->fits ? SIZE_MAX : half;
+    const int sections = all->out ? SECTIONS_OUT : SECTIONS_IN;
+    const size_t size = BL_RING_BYTES / (size_t)sections,
+                 most = all->fits ? SIZE_MAX : size;
     g->count = 0;
-    g->half = all->fits ? 0 : all->groups % 2;
-    g->reused = !all->fits && all->groups >= 2;
+    g->section = all->fits ? 0 : all->groups % sections;
+    g->reused = !all->fits && all->groups >= sections;
     g->at = all->bytes;
-    char *ring = all->p->lane->ring + (all->fits ? g->at : (size_t)g->half * half);
+    char *ring = all->p->lane->ring + (all->fits ? g->at : (size_t)g->section * size);
     for (size_t at = 0; g->count < BL_MOST_MOVES && at + LARGE_PIECE_BYTES <= most;) {
         if (!next_piece(all, &g->move[g->count], &g->bytes[g->count]))
             break;
@@ -268,7 +305,7 @@ static enum bl_status copy_piece(const struct pieces *all, const struct group *g
     const struct bl_engine *e = all->p->e;
     const struct bl_move *m = &g->move[i];
     const struct bl_region *a = &all->c->region[BL_REGION_A];
-    void *queue = all->p->lane->queue[g->half];
+    void *queue = all->p->lane->queue[g->section];
     char *at = all->p->lane->arena + m->from;
     size_t column = (size_t)m->rows * a->element;
     size_t pitch = (size_t)all->c->host->m * a->element;
@@ -279,7 +316,8 @@ static enum bl_status copy_piece(const struct pieces *all, const struct group *g
                         : e->copy_in(queue, at, m->pinned, g->bytes[i]);
     return all->out
                ? e->copy_out_columns(queue, m->pinned, at, pitch, column, (size_t)m->cols)
-               : e->copy_in_columns(queue, at, pitch, m->pinned, column, (size_t)m->cols);
+               : e->copy_in_columns(queue, at, pitch, m->pinned, column, column,
+                                    (size_t)m->cols);
 }
 
 /* Pieces on their way while the others of their group are packed. */
@@ -299,19 +337,46 @@ static void send_piece(void *arg, int i)
         bl_parts_there(s->parts, bl_min(s->g->columns[i], s->all->c->host->n - 1));
 }
 
+/* What the device reads itself; for work in parts A alone, and of it little at a time: a
+ * part waits for all that is under way when it is enqueued. */
+static enum bl_status begin_direct(const struct pipeline *p, const struct bl_chunk *c,
+                                   struct bl_parts *parts)
+{
+    char *arena = p->lane->arena;
+    int64_t col = 0, n = c->host->n;
+    enum bl_status status = BL_OK;
+    if (!parts)
+        return send_direct(p, c, arena, p->lane->queue[0]);
+    if (!c->region[BL_REGION_A].direct)
+        return BL_OK;
+    for (int64_t i = 0; col < n && status == BL_OK; i++) {
+        void *queue = p->lane->queue[i % BL_COPY_QUEUES];
+        if (i >= BL_COPY_QUEUES)
+            status = p->e->wait(queue);
+        if (status == BL_OK)
+            status = send_columns(p, c, arena, queue, &col, LARGE_PIECE_BYTES);
+        if (status == BL_OK)
+            bl_parts_there(parts, bl_min(col, n - 1));
+    }
+    return status;
+}
+
 static enum bl_status send_pieces(const struct pipeline *p, const struct bl_chunk *c,
                                   struct bl_parts *parts)
 {
     struct pieces all = pieces_of(p, c, false);
     struct group g;
-    struct sending s = {&all, &g, parts,
-                        send_direct(p, c, p->lane->arena, p->lane->queue[0])};
+    bool direct = c->region[BL_REGION_A].direct; /* then no piece is of A */
+    struct sending s = {&all, &g, direct ? NULL : parts, begin_direct(p, c, parts)};
     while (s.status == BL_OK && next_group(&all, &g)) {
         if (g.reused)
-            s.status = p->e->wait(p->lane->queue[g.half]);
+            s.status = p->e->wait(p->lane->queue[g.section]);
         if (s.status == BL_OK)
             bl_chunk_move(g.move, g.count, send_piece, &s);
     }
+    const struct bl_region *b = &c->region[BL_REGION_B];
+    if (s.status == BL_OK && parts && b->direct)
+        s.status = send_flat(p, b, p->lane->arena, p->lane->queue[0]);
     if (s.status == BL_OK && parts)
         bl_parts_there(parts, c->host->n);
     else if (s.status == BL_OK && all.groups > 1 &&
@@ -370,10 +435,10 @@ static enum bl_status receive_pieces(const struct pipeline *p, struct bl_chunk *
     struct group g, next;
     bool begun = false;
     enum bl_status status = p->e->wait(p->lane->queue[0]); /* for the run */
-    for (int i = 0; i < 2 && status == BL_OK && next_group(&ahead, &next); i++)
+    for (int i = 0; i < SECTIONS_OUT && status == BL_OK && next_group(&ahead, &next); i++)
         status = copy_out_group(&ahead, &next);
     while (status == BL_OK && next_group(&all, &g)) {
-        status = p->e->wait(p->lane->queue[g.half]);
+        status = p->e->wait(p->lane->queue[g.section]);
         if (status == BL_OK && all.groups == 1)
             status = bl_chunk_verdict(c, g.move[0].pinned);
         if (status != BL_OK)
@@ -423,9 +488,8 @@ static __attribute__((noinline)) enum bl_status run_alone(struct pipeline *p,
 {
     size_t ring = (size_t)bl_max((int64_t)all_bytes(p, c, false, true),
                                  (int64_t)all_bytes(p, c, true, true));
-    bool in_parts = ring > BL_RING_BYTES && !c->region[BL_REGION_A].direct &&
-                    bl_parts_wanted(p->e, &c->job);
-    int queues = in_parts ? PARTS_QUEUE + 1 : ring > BL_RING_BYTES ? 2 : 1;
+    bool in_parts = ring > BL_RING_BYTES && bl_parts_wanted(p->e, &c->job);
+    int queues = ring > BL_RING_BYTES ? BL_TRACKS : 1; /* each has a use for some */
     enum bl_status status = bl_lane_need(p->e, p->lane, queues, ring, c->total);
     if (status != BL_OK)
         return status;
@@ -513,7 +577,8 @@ static bool goes_alone(const struct bl_chunk *c)
 }
 
 /* One turn: the next chunk is packed and sent, and the oldest written back. Either may be
- * missing. */
+ * missing. What the device reads itself needs little packing: that is on its way before
+ * the oldest is waited for, so that the link in does not run dry meanwhile. */
 struct turn {
     struct pipeline *p;
     int sends; /* the track of the chunk that is packed */
@@ -533,12 +598,11 @@ static enum bl_status turn(struct pipeline *p, bool sends)
     bool receives = p->in_flight > 0 && (!sends || p->in_flight + 1 >= p->tracks);
     int old = p->oldest, new = sends ? (old + p->in_flight) % p->tracks : -1;
     struct bl_chunk *o = &p->flight[old];
-    struct turn t = {p, new, receives ? receive(p, old) : BL_OK};
-    if (t.status != BL_OK)
-        return t.status;
-    if (receives)
-        move[1] = unpacking(o, slot_of(p, old));
-    if (sends) {
+    struct turn t = {p, new, BL_OK};
+    bool early = receives && sends && in_bytes(&p->waiting) <= LITTLE_TO_PACK;
+    if (receives && !early)
+        t.status = receive(p, old);
+    if (sends && t.status == BL_OK) {
         struct bl_chunk *n = &p->flight[new];
         *n = p->waiting;
         p->waiting = (struct bl_chunk){.count = 0};
@@ -547,6 +611,16 @@ static enum bl_status turn(struct pipeline *p, bool sends)
         p->next += n->count;
         p->in_flight++;
     }
+    if (early) {
+        bl_chunk_move(move, 1, send_packed, &t);
+        move[0].chunk = NULL;
+        t.sends = -1;
+        t.status = t.status == BL_OK ? receive(p, old) : t.status;
+    }
+    if (t.status != BL_OK)
+        return t.status;
+    if (receives)
+        move[1] = unpacking(o, slot_of(p, old));
     bl_chunk_move(move, 2, send_packed, &t);
     if (receives) {
         written_back(p, o);
@@ -601,8 +675,8 @@ enum bl_status bl_pipeline(const struct bl_engine *e, const struct bl_job *host,
                          .tracks_allowed = BL_TRACKS};
     enum bl_status status;
     bool again;
-    p.pinned[BL_REGION_A] = all_pinned(e, host, &host->a, host->n);
-    p.pinned[BL_REGION_B] = all_pinned(e, host, &host->b, host->nrhs);
+    p.pinned[BL_REGION_A] = all_pinned(e, host, &host->a, host->m, host->n);
+    p.pinned[BL_REGION_B] = all_pinned(e, host, &host->b, host->n, host->nrhs);
     p.lane = bl_lane_take();
     *done = 0;
     do {

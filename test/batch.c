@@ -59,6 +59,7 @@ struct batch {
     int int_size;
     bool pointers; /* arrays of pointers, items in reverse order in memory */
     bool pinned;   /* A and B lie in pinned memory */
+    bool tight;    /* without gaps: pinned memory is read by the device itself */
     bool turned;   /* item i is a copy of problem inputs - 1 - i modulo inputs */
     struct problem *problem;
     char why[600];
@@ -140,8 +141,8 @@ static void pose(struct batch *s, int64_t k, const double *rows, enum matrix_cla
                  uint64_t seed)
 {
     struct problem *p = &s->problem[k];
-    p->a = matrix_new(s->precision, s->m, s->n, s->lda, GAP);
-    p->b = matrix_new(s->precision, s->n, s->nrhs, s->ldb, GAP);
+    p->a = matrix_new(s->precision, s->m, s->n, s->lda, s->tight ? 0 : GAP);
+    p->b = matrix_new(s->precision, s->n, s->nrhs, s->ldb, s->tight ? 0 : GAP);
     p->ipiv = calloc((size_t)s->n + 1, sizeof *p->ipiv);
     for (int64_t i = 0; i < pivots_of(s); i++)
         p->ipiv[i] = INTEGER_GUARD;
@@ -611,6 +612,7 @@ static struct batch large_batch(int64_t item)
                       .count = large[item].count,
                       .int_size = 4,
                       .pinned = large[item].pinned,
+                      .tight = large[item].gap == 0,
                       .pointers = large[item].pointers};
     struct rng r = {(uint64_t)item};
     new_problems(&s, bl_min(11, s.count));
@@ -632,15 +634,30 @@ static void several_chunks(int64_t item, void *data)
 
 /* potrf of z matrices whose triangle alone is larger than the ring. The factor has 2 on
  * its diagonal and 1 beside it, so A has 4 and then 5 there, and 2; the other triangle
- * belongs to the caller. */
+ * belongs to the caller. Those with a part are worked on as they arrive. */
+static const struct {
+    bool lower, pinned;
+    int64_t gap, part;
+} triangles[] = {{false, false, 0, 0},   {false, false, 1, 0},  {true, false, 0, 0},
+                 {true, false, 1, 0},    {true, false, 0, 700}, {true, true, 0, 700},
+                 {false, false, 0, 700}, {false, true, 1, 700}};
+enum { WHOLE_TRIANGLES = 4, TRIANGLES = sizeof triangles / sizeof *triangles };
+
 static void large_triangle(int64_t item, void *data)
 {
-    const int64_t n = 3001, lda = n + item % 2;
-    bool lower = item / 2;
-    double complex *a = (void *)plain_memory((size_t)(lda * n) * sizeof *a);
+    const int64_t n = 3001, lda = n + triangles[item].gap;
+    bool lower = triangles[item].lower, pinned = triangles[item].pinned;
+    size_t bytes = (size_t)(lda * n) * sizeof(double complex);
+    double complex *a = (void *)(pinned ? pinned_memory(bytes) : plain_memory(bytes));
+    struct mock_counts before = {.parts = 0}, after = {.parts = 0};
     int32_t info = -1;
     char why[100] = "";
     (void)data;
+    if (triangles[item].part) {
+        mock_order(
+            &(struct mock_order){.step = MOCK_STEPS, .part = triangles[item].part});
+        mock_counted(&before);
+    }
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < lda; i++) {
             int64_t away = lower ? i - j : j - i;
@@ -673,9 +690,101 @@ static void large_triangle(int64_t item, void *data)
     uint64_t square = (uint64_t)(n * n) * sizeof *a;
     if (traffic.in * 10 > square * 6 || traffic.out * 10 > square * 6)
         snprintf(why, sizeof why, "more than the triangle crossed the link");
-    free(a);
-    verdict(why, "batch-large-triangle-%c-%lld%s", job.uplo, (long long)(lda - n),
-            item < 4 ? "" : "-in-parts");
+    if (triangles[item].part) {
+        mock_counted(&after);
+        if (after.parts - before.parts != (uint64_t)(n / triangles[item].part))
+            snprintf(why, sizeof why, "not as many parts as ordered");
+        mock_order(&(struct mock_order){.step = MOCK_STEPS});
+    }
+    if (pinned)
+        engine->host_free(a);
+    else
+        free(a);
+    verdict(why, "batch-large-triangle-%c-%lld%s%s", job.uplo, (long long)(lda - n),
+            pinned ? "-pinned" : "", triangles[item].part ? "-in-parts" : "");
+}
+
+/* ---- what crosses the link ---- */
+
+/* As the report counts it: each operand once in, and only what is written back out; no
+ * rows beyond m, IPIV and INFO without gaps. INFO goes in, too. */
+static const struct {
+    enum bl_routine_id routine;
+    enum bl_precision precision;
+    int64_t m, n, nrhs, count;
+    const char *in, *out; /* letters as in routines.def */
+    bool pinned;
+} crossings[] = {
+    {BL_GETRF, BL_D, 40, 40, 0, 3000, "a", "ap", false},
+    {BL_GETRF, BL_Z, 90, 33, 0, 701, "a", "ap", false},
+    {BL_GETRF, BL_D, 40, 40, 0, 3000, "a", "ap", true},
+    {BL_GETRF, BL_S, 900, 700, 0, 1, "a", "ap", false},
+    {BL_GETRF, BL_D, 400000, 9, 0, 1, "a", "ap", false},
+    {BL_GETRF, BL_D, 1200000, 9, 0, 1, "a", "ap", false},
+    {BL_GETRF, BL_D, 1200000, 9, 0, 1, "a", "ap", true},
+    {BL_GETRS, BL_D, 30, 30, 7, 3000, "apb", "b", false},
+    {BL_GETRS, BL_C, 200, 200, 300, 1, "apb", "b", false},
+    {BL_GESV, BL_S, 30, 30, 5, 3000, "ab", "apb", false},
+    {BL_GESV, BL_D, 90, 90, 100000, 1, "ab", "apb", false},
+    {BL_POTRS, BL_D, 30, 30, 7, 3000, "ab", "b", false},
+    {BL_POTRS, BL_Z, 200, 200, 300, 1, "ab", "b", false},
+    {BL_POSV, BL_C, 30, 30, 7, 3000, "ab", "ab", false},
+    {BL_POSV, BL_D, 200, 200, 300, 1, "ab", "ab", false},
+};
+
+static int64_t bytes_of(const struct batch *s, const char *letters)
+{
+    int64_t element = (int64_t)element_bytes(s->precision), sum = s->int_size;
+    for (; *letters; letters++)
+        sum += *letters == 'a'   ? s->m * s->n * element
+               : *letters == 'b' ? s->n * s->nrhs * element
+                                 : pivots_of(s) * s->int_size;
+    return sum * s->count;
+}
+
+/* Regions and pieces begin at multiples of 256 bytes: that, of each chunk, may come on
+ * top. */
+static bool about(uint64_t counted, int64_t bytes, int64_t count)
+{
+    int64_t chunks = count > 1 ? 16 : 1;
+    return (int64_t)counted >= bytes && (int64_t)counted <= bytes + chunks * 4 * 256;
+}
+
+static void crossing(int64_t item, void *data)
+{
+    (void)data;
+    struct batch s = {.routine = crossings[item].routine,
+                      .precision = crossings[item].precision,
+                      .uplo = item % 2 ? 'L' : 'U',
+                      .trans = 'N',
+                      .m = crossings[item].m,
+                      .n = crossings[item].n,
+                      .nrhs = crossings[item].nrhs,
+                      .lda = crossings[item].m + 13,
+                      .ldb = crossings[item].n + 5,
+                      .count = crossings[item].count,
+                      .int_size = item % 2 ? 8 : 4,
+                      .pinned = crossings[item].pinned};
+    new_problems(&s, 1);
+    pose(&s, 0, NULL, CLASS_RANDOM, (uint64_t)item);
+    struct slab slab = new_slab(&s);
+    struct bl_job job = job_of(&s, &slab);
+    struct bl_traffic traffic = {0};
+    int64_t done = 0;
+    if (bl_pipeline(engine, &job, &done, &traffic) != BL_OK || done != s.count)
+        complain(&s, -1, "status", "not as if all had been done");
+    char detail[120];
+    int64_t in = bytes_of(&s, crossings[item].in),
+            out = bytes_of(&s, crossings[item].out);
+    snprintf(detail, sizeof detail, "%lld in and %lld out, not %lld and %lld",
+             (long long)traffic.in, (long long)traffic.out, (long long)in,
+             (long long)out);
+    if (!about(traffic.in, in, s.count) || !about(traffic.out, out, s.count))
+        complain(&s, -1, "bytes over the link", detail);
+    drop_slab(&s, &slab);
+    drop_problems(&s);
+    const char *name = routine_name(s.routine, s.precision);
+    verdict(s.why, "batch-bytes-%s-%c-%lld", name + 1, *name, (long long)item);
 }
 
 /* ---- faults of the field, batched ---- */
@@ -887,9 +996,11 @@ static void field_test(int64_t item, void *data)
 
 static const struct mock_order nothing = {.step = MOCK_STEPS};
 
-static struct batch random_batch(enum bl_routine_id r, int64_t n, int64_t count)
+static struct batch random_batch(enum bl_routine_id r, int64_t n, int64_t count,
+                                 bool tight)
 {
     struct batch s = small_batch(r, BL_D, n, count, 13);
+    s.tight = tight;
     for (int64_t k = 0; k < s.inputs; k++)
         pose(&s, k, NULL, CLASS_RANDOM, (uint64_t)k);
     return s;
@@ -905,19 +1016,19 @@ static uint64_t steps_taken(enum mock_step step)
 /* Must come first: the pipeline keeps the memory that it has got. */
 static void out_of_memory(void)
 {
-    struct batch s = random_batch(BL_GESV, 70, 1);
+    struct batch s = random_batch(BL_GESV, 70, 1, false);
     mock_order(&(struct mock_order){.step = MOCK_STEPS, .memory = 4096});
     run_expecting(&s, BL_NOMEM, 0);
     drop_problems(&s);
     verdict(s.why, "batch-no-memory-for-one");
 
-    s = random_batch(BL_GESV, 70, 200);
+    s = random_batch(BL_GESV, 70, 200, false);
     mock_order(&(struct mock_order){.step = MOCK_STEPS, .memory = 4096});
     run_expecting(&s, BL_NOMEM, 0);
     drop_problems(&s);
     verdict(s.why, "batch-no-memory-for-any");
 
-    s = random_batch(BL_GETRI, 40, 2000);
+    s = random_batch(BL_GETRI, 40, 2000, false);
     mock_order(&(struct mock_order){.step = MOCK_STEPS, .memory = (uint64_t)1 << 20});
     if (run(&s) && steps_taken(MOCK_RUN) < 20)
         complain(&s, -1, "chunks", "not as many as 1 MiB of device memory makes");
@@ -933,7 +1044,7 @@ static void failing_in_mid_batch(bool pinned)
     static const enum mock_step step[] = {MOCK_RUN, MOCK_COPY_IN, MOCK_COPY_OUT,
                                           MOCK_WAIT};
     static const uint64_t at[] = {1, 2, 3, 5, 8, 9, 13, 18, 21, 34};
-    struct batch s = random_batch(BL_GETRF, 16, 70000);
+    struct batch s = random_batch(BL_GETRF, 16, 70000, pinned);
     int partly = 0;
     s.pinned = pinned;
     for (int k = 0; k < 4; k++)
@@ -1014,7 +1125,11 @@ static const struct {
     {BL_GETRF, BL_Z, 250000, 33, 0, 1, 10, false},
     {BL_GETRF, BL_S, 1500000, 13, 0, 3, 1, true},
     {BL_GESV, BL_D, 100, 100, 90000, 0, 30, false}, /* B is what takes long */
+    {BL_GESV, BL_D, 100, 100, 90000, 0, 30, true},
+    {BL_GETRF, BL_D, 1200000, 16, 0, 0, 5, true},
 };
+
+#define PINNED_FAULTS 5 /* the item */
 
 static void in_parts(int64_t item)
 {
@@ -1044,7 +1159,8 @@ static void in_parts(int64_t item)
     if (!*s.why && (int64_t)(after.parts - before.parts) != wanted - 1)
         complain(&s, -1, "parts", "not as many as ordered");
     static const enum mock_step steps[] = {MOCK_RUN, MOCK_COPY_IN, MOCK_WAIT};
-    for (int k = 0; item == 0 && k < 3; k++)
+    int faults = item == 0 ? 3 : item == PINNED_FAULTS ? 2 : 0;
+    for (int k = 0; k < faults; k++)
         for (uint64_t at = 1; at < 20 && !*s.why; at += k ? 3 : 1) {
             struct mock_order order = parts;
             order.step = steps[k];
@@ -1106,16 +1222,41 @@ static int64_t threads_now(void)
     return count;
 }
 
+/* Managed memory is read by the device itself, as pinned memory is. */
+static void managed(void)
+{
+    static const int64_t count[] = {1, 3000};
+    struct batch s = {.count = 0};
+    uint64_t copies[2];
+    for (int k = 0; k < 4 && !*s.why; k++) {
+        s = random_batch(BL_GETRF, k < 2 ? 1500 : 32, count[k / 2], true);
+        s.pinned = true;
+        mock_order(&(struct mock_order){.step = MOCK_STEPS, .managed = k % 2});
+        run(&s);
+        copies[k % 2] = steps_taken(MOCK_COPY_IN);
+        if (k % 2 && !*s.why && copies[0] != copies[1])
+            complain(&s, -1, "copies", "not as from pinned memory");
+        mock_order(&nothing);
+        drop_problems(&s);
+    }
+    verdict(s.why, "batch-managed");
+}
+
 /* Chunks of one batch are under way at the same time, in bounded memory. */
 static void overlap(void)
 {
-    struct batch s = random_batch(BL_GETRF, 32, 4000);
+    struct batch s = random_batch(BL_GETRF, 32, 4000, true);
     struct mock_counts counted;
-    mock_order(&nothing);
-    run(&s);
-    mock_counted(&counted);
-    if (counted.most_under_way < 3 || counted.most_under_way > 8)
-        complain(&s, -1, "chunks under way", counted.most_under_way < 3 ? "few" : "many");
+    for (int pinned = 0; pinned < 2; pinned++) {
+        uint64_t least = pinned ? 4 : 3; /* one more that needs no packing */
+        s.pinned = pinned;
+        mock_order(&nothing);
+        run(&s);
+        mock_counted(&counted);
+        if (counted.most_under_way < least || counted.most_under_way > 8)
+            complain(&s, -1, "chunks under way",
+                     counted.most_under_way < least ? "few" : "many");
+    }
     drop_problems(&s);
     verdict(s.why, "batch-overlap");
 }
@@ -1199,21 +1340,22 @@ int main(int argc, char **argv)
         return failures() != 0;
     in_parallel((int64_t)BL_LAPACK_ROUTINES * BL_PRECISIONS, counts, NULL);
     in_parallel((int64_t)(sizeof large / sizeof *large), several_chunks, NULL);
-    in_parallel(4, large_triangle, NULL);
+    in_parallel(WHOLE_TRIANGLES, large_triangle, NULL);
+    in_parallel((int64_t)(sizeof crossings / sizeof *crossings), crossing, NULL);
     in_parallel(FIELD_TESTS * BL_PRECISIONS, field_test, NULL);
     if (heavy && !mock_order) /* netlib would take minutes */
         beyond_32_bits();
     if (mock_order) {
         overlap();
+        managed();
         failing_in_mid_batch(false);
         failing_in_mid_batch(true);
         for (int64_t i = 0; i < (int64_t)(sizeof large / sizeof *large); i++)
             handed_back(i);
         all_in_parts();
         all_without_threads();
-        mock_order(&(struct mock_order){.step = MOCK_STEPS, .part = 700});
-        large_triangle(4, NULL); /* in parts */
-        mock_order(&nothing);
+        for (int64_t i = WHOLE_TRIANGLES; i < TRIANGLES; i++)
+            large_triangle(i, NULL);
     }
     return failures() != 0;
 }

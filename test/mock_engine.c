@@ -297,7 +297,8 @@ static enum bl_status memory_kind(const void *p, enum bl_memory *kind)
     for (const struct block *b = blocks; b; b = b->next) {
         uintptr_t from = (uintptr_t)b + HEADER;
         if (at >= from && at < from + b->bytes)
-            *kind = b->kind;
+            *kind = b->kind == BL_MEMORY_PINNED && order.managed ? BL_MEMORY_MANAGED
+                                                                 : b->kind;
     }
     pthread_mutex_unlock(&lock);
     return BL_OK;
@@ -461,9 +462,9 @@ static enum bl_status copy_columns(void *queue, enum mock_step s, char *to,
 }
 
 static enum bl_status copy_in_columns(void *queue, void *d, size_t pitch, const void *h,
-                                      size_t bytes, size_t count)
+                                      size_t h_pitch, size_t bytes, size_t count)
 {
-    return copy_columns(queue, MOCK_COPY_IN, d, pitch, h, bytes, bytes, count);
+    return copy_columns(queue, MOCK_COPY_IN, d, pitch, h, h_pitch, bytes, count);
 }
 
 static enum bl_status copy_out_columns(void *queue, void *h, const void *d, size_t pitch,
@@ -533,7 +534,7 @@ static int64_t part(const struct bl_job *job, int64_t from)
     pthread_mutex_lock(&lock);
     int64_t columns = order.part;
     pthread_mutex_unlock(&lock);
-    bool takes = columns && job->batch == 1 && (lu || (cholesky && job->uplo == 'L'));
+    bool takes = columns && job->batch == 1 && (lu || cholesky);
     return takes ? bl_min(job->n, from + columns) : job->n;
 }
 

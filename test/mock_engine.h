@@ -27,6 +27,7 @@ struct mock_order {
                          every problem, or of every so many */
     int64_t part;     /* one matrix is taken in parts of so many columns; 0: as a whole */
     unsigned slow_us; /* every step takes this long */
+    int managed;      /* pinned memory is said to be managed */
     uint64_t memory;  /* device memory limit in bytes; 0: none */
     uint64_t work;    /* bytes of work space that jobs ask for unless they are lean */
 };
