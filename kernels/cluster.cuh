@@ -92,10 +92,11 @@ __device__ __forceinline__ void begin()
     acquire();
 }
 
-/* A barrier that a single arrival completes, once all announced bytes are there. */
-__device__ __forceinline__ void barrier_init(uint32_t barrier)
+/* A barrier that so many arrivals complete, once all announced bytes are there. */
+__device__ __forceinline__ void barrier_init(uint32_t barrier, unsigned arrivals = 1)
 {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals)
+                 : "memory");
 }
 
 /* After barrier_init, before the other blocks may send. */

@@ -58,15 +58,16 @@ struct PanelMail {
     uint64_t arrived[2], rest_arrived[PANEL_TURN], own_ready[2];
 };
 
-/* By all threads of a block. */
+/* By all threads of a block. `arrivals`: how many threads say that a letter or a row has
+ * arrived. */
 template <class T, int N>
-__device__ __forceinline__ void begin_mail(PanelMail<T, N> &mail)
+__device__ __forceinline__ void begin_mail(PanelMail<T, N> &mail, unsigned arrivals = 1)
 {
     if (threadIdx.x == 0) {
         for (auto &barrier : mail.arrived)
-            cluster::barrier_init(cluster::address(&barrier));
+            cluster::barrier_init(cluster::address(&barrier), arrivals);
         for (auto &barrier : mail.rest_arrived)
-            cluster::barrier_init(cluster::address(&barrier));
+            cluster::barrier_init(cluster::address(&barrier), arrivals);
         for (auto &barrier : mail.own_ready)
             cluster::barrier_init(cluster::address(&barrier));
         cluster::barrier_publish();

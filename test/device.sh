@@ -63,7 +63,7 @@ wrap device-mid-shapes env BATCHLAPACK_ENGINE="$engine" "$(program mid)" shapes
 wrap device-mid-repeats env BATCHLAPACK_ENGINE="$engine" "$(program mid)" repeats
 wrap device-compare "$(program compare)" "${MATRICES:-2000}"
 wrap device-batch env BATCHLAPACK_ENGINE="$engine" "$(program batch)" --heavy
-wrap device-mid-solve env BATCHLAPACK_ENGINE="$engine" "$(program mid_solve)" $mid_matrices 300
+wrap device-mid-solve env BATCHLAPACK_ENGINE="$engine" "$(program mid_solve)" $mid_matrices 200
 wrap device-mid-solve-repeats env BATCHLAPACK_ENGINE="$engine" "$(program mid_solve)" repeats
 wrap device-mid-families env BATCHLAPACK_ENGINE="$engine" "$(program mid)" families
 wrap device-examples bash "$here/examples.sh"
@@ -87,7 +87,7 @@ else
             bash "$here/device/sanitize.sh" "$@"
     }
     # racecheck takes a minute for what memcheck does in a second, and so gets small sizes.
-    sanitize memcheck large "$(program large)" 330 dc
+    sanitize memcheck large "$(program large)" 330 z
     sanitize memcheck large_fast "$(program large_fast)" 600 dc graded
     sanitize racecheck large_panel "$BUILD/test/device/large_panel" race
     sanitize racecheck batch "$(program batch)" --tiny
@@ -100,12 +100,14 @@ else
     sanitize racecheck mid "$(program mid)" 32 100
     sanitize racecheck mid_solve "$(program mid_solve)" 11 80 dc
     sanitize memcheck mid "$(program mid)" 64 300
-    sanitize memcheck mid_solve "$(program mid_solve)" 64 200
-    # Every kind of kernel of the mid sizes: a precision each, that they run side by side.
-    for p in s d c z; do
+    sanitize memcheck mid_solve "$(program mid_solve)" 24 200
+    # Every kind of kernel of the mid sizes, in one real and one complex precision each.
+    for p in d z; do
         sanitize racecheck mid-small-$p "$(program mid)" small $p
-        sanitize racecheck mid-solve-small-$p "$(program mid_solve)" small $p
         sanitize racecheck mid-cholesky-$p "$(program tiny_cholesky)" 0 brief $p
+    done
+    for p in s c; do
+        sanitize racecheck mid-solve-small-$p "$(program mid_solve)" small $p
         sanitize racecheck mid-cholesky-spread-$p "$(program tiny_cholesky)" 0 spread $p
     done
     sanitize memcheck mid-cholesky "$(program tiny_cholesky)" 0 brief

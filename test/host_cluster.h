@@ -106,9 +106,9 @@ inline void begin()
     acquire();
 }
 
-inline void barrier_init(uint32_t barrier)
+inline void barrier_init(uint32_t barrier, unsigned arrivals = 1)
 {
-    barrier_at(barrier).init(1);
+    barrier_at(barrier).init(int(arrivals));
 }
 inline void barrier_publish()
 {

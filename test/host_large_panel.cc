@@ -32,7 +32,7 @@ void factor_panel(LargePanel g, int blocks, int warps)
     g.work = packets.data();
     cluster::launch(blocks, threads + 32 * CARD_POSTMEN, [&](int block) {
         Mail &mail = *(Mail *)cluster::shared[block];
-        begin_mail(mail);
+        begin_mail(mail, 32);
         if (int(threadIdx.x) < threads)
             PanelRows<T, N, R, CardRows<T, N>>(mail, finished[block].data(), threads, g,
                                                block)

@@ -638,7 +638,7 @@ static void small(struct operation o, enum bl_precision precision)
 /* The same bits in a hundred runs. */
 static void repeat(struct operation o, enum bl_precision precision, int64_t n)
 {
-    enum { BYTES = 8 << 20, MOST = 140 };
+    enum { BYTES = 2 << 20, MOST = 140 };
     const int64_t fit = BYTES / (n * n * (int64_t)element_bytes(precision));
     struct batch b = {0};
     set(&b, o, precision, fit > MOST ? MOST : fit > EACH ? fit : EACH);

@@ -732,7 +732,7 @@ static void counts(enum bl_routine_id r, enum bl_precision p)
 /* The same bits in a hundred runs, and in the reverse order. */
 static void repeats(enum bl_routine_id r, enum bl_precision p)
 {
-    enum { COUNT = 331, RUNS = 102, BYTES = 8 << 20 };
+    enum { COUNT = 331, RUNS = 102, BYTES = 2 << 20 };
     static const int64_t tiny[] = {4, 7, 11, 16, 19, 23, 32}, mid[] = {48, 97, 190, 300};
     const int orders = beyond ? 4 : 7;
     char why[500] = "";
