@@ -1,7 +1,8 @@
 /* Host data at the speed of the link? Whole calls, host memory to host memory.
  *
  *     bench/pipeline [megabytes [sections [sizes]]]     (2048, "bpw", 32,64,128,256)
- *     bench/pipeline single [sizes [largest n on the CPU]]     (4096,8192,16384, 8192)
+ *     bench/pipeline single [sizes [largest n on the CPU [memory]]]
+ *                                            (4096,8192,16384, 8192, pageable)
  *
  * Every section is measured against this run's own link: copies from pinned memory each
  * way, both ways at once, and cudaMemcpy of pageable memory; and its own memcpy by all
@@ -13,12 +14,12 @@
  * p: and an eighth of it with the program's LAPACK on all cores, as if it were all.
  * w: dgetrs_ of order 16 with so many right-hand sides that they fill 128 and 512 MiB of
  *    pageable memory: nearly nothing but one operand's way in and out.
- * single: dgetrf_ and dpotrf_ from pageable memory against the bound, the greater of copy
- *    in and factorization, and copy out. The copies are those of the same call with no
- *    run between them (bench/copies.c), apart; the factorization is the same call on
- *    device memory. And against cuSOLVER with plain cudaMemcpy of the same pageable
- *    arrays, and up to an n the program's LAPACK, once (OpenBLAS with 16 threads takes
- *    some 4 s at 16384 and 30 s at 32768).
+ * single: dgetrf_ and dpotrf_ of 'L' and 'U' from pageable, pinned or managed memory
+ *    against the bound, the greater of copy in and factorization, and copy out. Copies
+ *    are those of the same call with no run between them (bench/copies.c), apart; the
+ *    factorization is the same call on device memory. And against cuSOLVER with plain
+ *    cudaMemcpy of the same arrays, and up to an n the program's LAPACK, once (OpenBLAS
+ *    with 16 threads takes some 4 s at 16384 and 30 s at 32768).
  *
  * Matrices are random in (-1, 1), made once by all threads, so that LU interchanges rows;
  * for Cholesky with a dominant diagonal. The best of five (of two where they take over
@@ -277,20 +278,26 @@ static void wide(size_t bytes, double *pageable)
 
 /* The memory of the single calls, each as large as the largest matrix. */
 static struct {
-    double *original, *pageable; /* of the host */
-    double *matrix, *device;     /* the former keeps what `original` has */
+    double *original, *host; /* of the host, the latter pageable, pinned or managed */
+    double *matrix, *device; /* the former keeps what `original` has */
+    const char *kind;        /* of `host`, for a line: "", " pinned", " managed" */
+    bool managed;
 } space;
 
-static double cusolver(bool lu, int n)
+/* uplo here and below: 0 for LU. */
+static double cusolver(char uplo, int n)
 {
+    const bool lu = !uplo;
+    const cublasFillMode_t triangle =
+        uplo == 'U' ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
     cusolverDnHandle_t handle;
-    double *work, *device = space.device, *host = space.pageable;
+    double *work, *device = space.device, *host = space.host;
     int lwork = 0, *ipiv, *info;
     must(cusolverDnCreate(&handle) == CUSOLVER_STATUS_SUCCESS, "cuSOLVER");
     if (lu)
         cusolverDnDgetrf_bufferSize(handle, n, n, device, n, &lwork);
     else
-        cusolverDnDpotrf_bufferSize(handle, CUBLAS_FILL_MODE_LOWER, n, device, n, &lwork);
+        cusolverDnDpotrf_bufferSize(handle, triangle, n, device, n, &lwork);
     must(cudaMalloc(&work, (size_t)lwork * sizeof(double)) == cudaSuccess &&
              cudaMalloc(&ipiv, (size_t)n * sizeof(int)) == cudaSuccess &&
              cudaMalloc(&info, sizeof(int)) == cudaSuccess,
@@ -303,8 +310,7 @@ static double cusolver(bool lu, int n)
                  if (lu)
                      cusolverDnDgetrf(handle, n, n, device, n, work, ipiv, info);
                  else
-                     cusolverDnDpotrf(handle, CUBLAS_FILL_MODE_LOWER, n, device, n, work,
-                                      lwork, info);
+                     cusolverDnDpotrf(handle, triangle, n, device, n, work, lwork, info);
                  cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost);
              });
     int value = -1;
@@ -321,12 +327,13 @@ static double cusolver(bool lu, int n)
 static struct copies *copies; /* the engine's */
 
 /* The least seconds that the call's copies take each way, by themselves. */
-template <class Call>
-static void copies_alone(Call call, double *in, double *out)
+template <class Before, class Call>
+static void copies_alone(Before before, Call call, double *in, double *out)
 {
     *in = *out = 1e30;
     copies->only = true;
     for (int i = 0; i < REPEATS; i++) {
+        before();
         copies->arrived = 0;
         double begin = now();
         call();
@@ -338,25 +345,29 @@ static void copies_alone(Call call, double *in, double *out)
     copies->only = false;
 }
 
-static void single(bool lu, int64_t n, int64_t largest_on_cpu)
+static void single(char uplo, int64_t n, int64_t largest_on_cpu)
 {
     size_t count = (size_t)n * (size_t)n, bytes = count * sizeof(double);
     std::vector<int64_t> ipiv((size_t)n);
     int64_t info = -1, *device_info, square = (int64_t)count, one = 1;
-    const char lower = 'L';
-    double *pageable = space.pageable, *device = space.device;
+    const bool lu = !uplo;
+    double *host = space.host, *device = space.device;
     must(cudaMalloc(&device_info, (size_t)n * 8 + 8) == cudaSuccess, "integers");
     if (!lu)
         set_diagonal(space.original, n, true);
     must(cudaMemcpy(space.matrix, space.original, bytes, cudaMemcpyHostToDevice) ==
              cudaSuccess,
          "a matrix to the device");
-    auto again = [=] { copy(pageable, space.original, count); };
+    auto again = [=] { copy(host, space.original, count); };
+    auto at_home = [=] {
+        if (space.managed)
+            again(); /* by the CPU: brings all pages back */
+    };
     auto call = [&] {
         if (lu)
-            dgetrf_64_(&n, &n, pageable, &n, ipiv.data(), &info);
+            dgetrf_64_(&n, &n, host, &n, ipiv.data(), &info);
         else
-            dpotrf_64_(&lower, &n, pageable, &n, &info);
+            dpotrf_64_(&uplo, &n, host, &n, &info);
     };
     batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
     double whole = best(again, call);
@@ -368,7 +379,7 @@ static void single(bool lu, int64_t n, int64_t largest_on_cpu)
     double in, out;
     copies = copies_loaded();
     must(copies, "bench/copies.so is not the engine");
-    copies_alone(call, &in, &out);
+    copies_alone(at_home, call, &in, &out);
     double alone =
         best([=] { cudaMemcpy(device, space.matrix, bytes, cudaMemcpyDeviceToDevice); },
              [=] {
@@ -376,12 +387,12 @@ static void single(bool lu, int64_t n, int64_t largest_on_cpu)
                      dgetrf_batch_strided_64(&n, &n, device, &n, &square, device_info + 1,
                                              &n, &one, device_info);
                  else
-                     dpotrf_batch_strided_64(&lower, &n, device, &n, &square, &one,
+                     dpotrf_batch_strided_64(&uplo, &n, device, &n, &square, &one,
                                              device_info);
                  cudaDeviceSynchronize();
              });
     must(batchlapack_status() == BATCHLAPACK_OK, "the call on device memory");
-    double theirs = cusolver(lu, (int)n);
+    double theirs = cusolver(uplo, (int)n);
     double cpu = 0;
     if (n <= largest_on_cpu) {
         batchlapack_set_mode(BATCHLAPACK_MODE_CPU);
@@ -392,10 +403,12 @@ static void single(bool lu, int64_t n, int64_t largest_on_cpu)
         rest();
     }
     double bound = out + (in > alone ? in : alone);
-    printf("%s n %5lld: whole call %8.2f ms; copy in %7.2f, device alone %7.2f, copy out "
-           "%7.2f: x %.2f of the bound; cuSOLVER and cudaMemcpy %8.2f ms (x %.2f)",
-           lu ? "dgetrf_" : "dpotrf_", (long long)n, whole * 1e3, in * 1e3, alone * 1e3,
-           out * 1e3, whole / bound, theirs * 1e3, theirs / whole);
+    printf("%s%s%s n %5lld: whole call %8.2f ms; copy in %7.2f, device alone %7.2f, "
+           "copy out %7.2f: x %.2f of the bound; "
+           "cuSOLVER and cudaMemcpy %8.2f ms (x %.2f)",
+           lu ? "dgetrf_" : "dpotrf_", uplo == 'U' ? " 'U'" : "", space.kind,
+           (long long)n, whole * 1e3, in * 1e3, alone * 1e3, out * 1e3, whole / bound,
+           theirs * 1e3, theirs / whole);
     if (cpu > 0)
         printf("; CPU %8.2f ms (x %.2f)", cpu * 1e3, cpu / whole);
     printf("\n");
@@ -404,7 +417,7 @@ static void single(bool lu, int64_t n, int64_t largest_on_cpu)
     cudaFree(device_info);
 }
 
-static int singles(const char *sizes, int64_t largest_on_cpu)
+static int singles(const char *sizes, int64_t largest_on_cpu, const char *memory)
 {
     int64_t most = 0;
     for (const char *s = sizes; *s; s += strcspn(s, ",")) {
@@ -413,15 +426,25 @@ static int singles(const char *sizes, int64_t largest_on_cpu)
     }
     size_t count = (size_t)(most * most), bytes = count * sizeof(double);
     space.original = random_numbers(count);
-    space.pageable = (double *)malloc(bytes);
-    must(space.pageable && cudaMalloc(&space.device, bytes) == cudaSuccess &&
+    space.kind = "";
+    space.managed = strcmp(memory, "managed") == 0;
+    if (space.managed) {
+        space.kind = " managed";
+        cudaMallocManaged(&space.host, bytes);
+    } else if (strcmp(memory, "pinned") == 0) {
+        space.kind = " pinned";
+        cudaMallocHost(&space.host, bytes);
+    } else if (strcmp(memory, "pageable") == 0) {
+        space.host = (double *)malloc(bytes);
+    }
+    must(space.host && cudaMalloc(&space.device, bytes) == cudaSuccess &&
              cudaMalloc(&space.matrix, bytes) == cudaSuccess,
          "memory");
     for (const char *s = sizes; *s; s += strcspn(s, ",")) {
         s += *s == ',';
         int64_t n = atoi(s);
-        single(true, n, largest_on_cpu);
-        single(false, n, largest_on_cpu);
+        for (const char uplo : {'\0', 'L', 'U'})
+            single(uplo, n, largest_on_cpu);
     }
     return 0;
 }
@@ -431,7 +454,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "single") == 0) {
         copies_choose();
         return singles(argc > 2 ? argv[2] : "4096,8192,16384",
-                       argc > 3 ? atoi(argv[3]) : 8192);
+                       argc > 3 ? atoi(argv[3]) : 8192, argc > 4 ? argv[4] : "pageable");
     }
     size_t bytes = (size_t)(argc > 1 ? atoi(argv[1]) : 2048) << 20;
     const char *sections = argc > 2 ? argv[2] : "bpw";
