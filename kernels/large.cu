@@ -19,9 +19,9 @@ namespace
 {
 
 constexpr int64_t SMALLEST = 257; /* min(m, n) from which it is ahead of the others */
+constexpr int64_t SMALLEST_POTRF = 97;
 constexpr int64_t LONGEST = 1024; /* max(m, n) up to which another factors fewer */
 constexpr int64_t FEWEST = 33;
-constexpr int64_t MOST_MATRICES = 4;
 constexpr int CHOLESKY_BLOCK = 64; /* netlib's, which its order for 'U' depends on */
 
 int64_t least(int64_t x, int64_t y)
@@ -1205,13 +1205,27 @@ bool fits(const struct bl_job *job, const Card &card)
 bool has_size(const struct bl_job *job)
 {
     const int64_t order = least(job->m, job->n), other = job->m + job->n - order;
-    return order >= SMALLEST ||
+    return order >= (job->routine == BL_POTRF ? SMALLEST_POTRF : SMALLEST) ||
            (job->routine == BL_GETRF && order >= FEWEST && other > LONGEST);
+}
+
+/* Up to how many matrices are worked on one after the other: kernels for batches, which
+ * there are to order LONGEST, have a matrix's latency once for all. By `bench/batched
+ * small`. */
+int64_t most_matrices(const struct bl_job *job)
+{
+    const int64_t order = least(job->m, job->n), other = job->m + job->n - order;
+    const bool few_columns = other <= 512, is_complex = job->precision >= BL_C;
+    if (other > LONGEST && order > 512)
+        return INT64_MAX;
+    if (has_lu(job) && other <= LONGEST)
+        return few_columns ? 1 + is_complex : 2 + 2 * is_complex;
+    return has_cholesky(job) && few_columns ? 3 : 4;
 }
 
 bool takes(const struct bl_job *job, const Card &card)
 {
-    if (!has_size(job) || job->batch > MOST_MATRICES || job->items || job->a.array ||
+    if (!has_size(job) || job->batch > most_matrices(job) || job->items || job->a.array ||
         job->b.array || job->ipiv.array || job->info.array)
         return false;
     switch (job->routine) {

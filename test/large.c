@@ -449,6 +449,9 @@ static void pose_all(enum bl_precision p)
         pose(BL_POTRF, p, 'L', n, n, 0, (enum matrix_class)of);
         pose(BL_POTRF, p, 'U', n, n, 0, (enum matrix_class)of);
         pose(BL_POSV, p, 'U', n, n, 2, (enum matrix_class)of);
+        const int64_t small = 97 + 31 * of % 160;
+        pose(BL_POTRF, p, 'L', small, small, 0, (enum matrix_class)of);
+        pose(BL_POTRF, p, 'U', small, small, 0, (enum matrix_class)of);
     }
     for (size_t k = 0; k < sizeof orders / sizeof *orders; k++)
         for (int of = 0; of < 3 && (of == 0 || orders[k] <= 1024); of++) {
