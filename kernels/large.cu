@@ -1209,18 +1209,16 @@ bool has_size(const struct bl_job *job)
            (job->routine == BL_GETRF && order >= FEWEST && other > LONGEST);
 }
 
-/* Up to how many matrices are worked on one after the other: kernels for batches, which
- * there are to order LONGEST, have a matrix's latency once for all. By `bench/batched
- * small`. */
+/* Up to how many matrices are worked on one after the other. Those to order LONGEST have
+ * kernels for batches, whose blocks share a matrix's latency; LU is shorter so from a few
+ * matrices on, by `bench/batched small`. */
 int64_t most_matrices(const struct bl_job *job)
 {
     const int64_t order = least(job->m, job->n), other = job->m + job->n - order;
-    const bool few_columns = other <= 512, is_complex = job->precision >= BL_C;
-    if (other > LONGEST && order > 512)
-        return INT64_MAX;
-    if (has_lu(job) && other <= LONGEST)
-        return few_columns ? 1 + is_complex : 2 + 2 * is_complex;
-    return has_cholesky(job) && few_columns ? 3 : 4;
+    const int complex = job->precision >= BL_C;
+    if (other > LONGEST)
+        return order > 512 ? INT64_MAX : 4;
+    return !has_lu(job) ? 4 : other <= 512 ? 1 + complex : 2 + 2 * complex;
 }
 
 bool takes(const struct bl_job *job, const Card &card)

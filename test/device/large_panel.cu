@@ -2,13 +2,13 @@
  * bits, IPIV, INFO, the odd flag, and the memory around the panel. A
  * test of test/device.sh.
  *
- *   large_panel [all|quick|alone|race|race-alone|time] [precision letters]
+ *   large_panel [all|quick|alone|race|race-clusters|time] [precision letters]
  *
  * quick: few shapes; alone: of these only the panels that have the card to themselves;
- * race, race-alone: a few small panels, for compute-sanitizer; time: microseconds
- * instead. racecheck does not see the order in which a block of a panel alone on the card
- * writes its copy of a row again: it goes through named barrier and mbarrier by way of a
- * third warp.
+ * race: a few small panels without clusters, for compute-sanitizer; time: microseconds
+ * instead. race-clusters: those with clusters, and alone on the card, which racecheck
+ * takes for races: it does not follow st.async to another block's mbarrier, nor the way by
+ * named barrier, a third warp and mbarrier on which a row's place is free again.
  * BL_REFERENCE names netlib's library (default liblapack.so.3).
  */
 #include <cstdio>
@@ -501,7 +501,8 @@ int main(int argc, char **argv)
     for (int kind = 0; kind < 5; kind++) {
         card = whole;
         alone = kind == 1;
-        if (alone ? mode == "race" : mode == "alone" || mode == "race-alone")
+        if ((mode == "alone" && !alone) || (mode == "race" && kind < 2) ||
+            (mode == "race-clusters" && kind > 1))
             continue;
         if (kind > 1)
             card.capability = 80;
