@@ -7,8 +7,8 @@
  * quick: few shapes; alone: of these only the panels that have the card to themselves;
  * race: a few small panels without clusters, for compute-sanitizer; time: microseconds
  * instead. race-clusters: those with clusters, and alone on the card, which racecheck
- * takes for races: it does not follow st.async to another block's mbarrier, nor the way by
- * named barrier, a third warp and mbarrier on which a row's place is free again.
+ * takes for races: it does not follow st.async to another block's mbarrier, nor the way
+ * by named barrier, a third warp and mbarrier on which a row's place is free again.
  * BL_REFERENCE names netlib's library (default liblapack.so.3).
  */
 #include <cstdio>
