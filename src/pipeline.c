@@ -81,13 +81,13 @@ static struct bl_move unpacking(const struct bl_chunk *c, char *at)
 
 #define WORTH_ASKING ((size_t)64 << 10) /* less goes through the ring in any case */
 
-/* Managed memory is the device's to read as well; where its pages are is the driver's
- * business. Results are written by the CPU in either case. */
+/* Managed memory goes through the ring as ordinary memory does: where a program's CPU has
+ * filled it, a copy by the device moves it page by page, at 8 GB/s (dgetrf_ of 4096 then
+ * took 26 ms instead of 13 on an H200). */
 static bool is_pinned(const struct bl_engine *e, const void *p)
 {
     enum bl_memory kind = BL_MEMORY_PAGEABLE;
-    return e->memory_kind(p, &kind) == BL_OK &&
-           (kind == BL_MEMORY_PINNED || kind == BL_MEMORY_MANAGED);
+    return e->memory_kind(p, &kind) == BL_OK && kind == BL_MEMORY_PINNED;
 }
 
 /* Both ends are asked for: a program may have registered a part. */
