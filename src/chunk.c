@@ -359,6 +359,17 @@ static size_t problem_bytes(const struct bl_job *host, const bool moved[BL_REGIO
     return sum;
 }
 
+/* Among others of other shapes a matrix of a larger order is a chunk, and so a job, of
+ * its own: the engine's kernels for batches end there, and it has faster ones for a large
+ * matrix alone. */
+#define LARGEST_TOGETHER 1024
+
+static bool is_alone(const struct bl_job *host, int64_t problem)
+{
+    const struct bl_problem p = bl_problem_of(host, problem);
+    return bl_min(p.m, p.n) > 0 && bl_max(p.m, p.n) > LARGEST_TOGETHER;
+}
+
 int64_t bl_chunk_count(const struct bl_job *host, int64_t first, size_t bytes)
 {
     int64_t most = host->batch - first, count = 1;
@@ -372,9 +383,34 @@ int64_t bl_chunk_count(const struct bl_job *host, int64_t first, size_t bytes)
     bytes -= bl_min(bytes, BL_REGIONS * ALIGNMENT); /* what lies between regions */
     if (!host->items)
         return bl_max(1, bl_min(most, (int64_t)(bytes / sum)));
-    while (count < most && (sum += problem_bytes(host, moved, first + count)) <= bytes)
+    if (is_alone(host, first))
+        return 1;
+    while (count < most && !is_alone(host, first + count) &&
+           (sum += problem_bytes(host, moved, first + count)) <= bytes)
         count++;
     return count;
+}
+
+/* A problem of a job as a job, which has it at any index. */
+static struct bl_job *job_of_one(const struct bl_job *host, int64_t problem)
+{
+    struct bl_job *one = malloc(sizeof *one);
+    if (!one)
+        return NULL;
+    const struct bl_problem p = bl_problem_of(host, problem);
+    *one = *host;
+    one->items = NULL;
+    one->batch = 1;
+    one->m = p.m;
+    one->n = p.n;
+    one->a = (struct bl_operand){p.a, NULL, p.lda, 0};
+    one->b = (struct bl_operand){p.b, NULL, host->b.ld, 0};
+    one->x = (struct bl_operand){p.x, NULL, p.ldx, 0};
+    one->ipiv = (struct bl_operand){p.ipiv, NULL, 0, 0};
+    one->info = (struct bl_operand){p.info, NULL, 0, 0};
+    one->phase = (struct bl_operand){p.phase, NULL, 0, 0};
+    one->logabs = (struct bl_operand){p.logabs, NULL, 0, 0};
+    return one;
 }
 
 /* The caller's bytes of a region, where they lie there as they do on the device. */
@@ -427,6 +463,7 @@ void bl_chunk_drop(struct bl_chunk *c)
         free(c->region[i].offset);
     free(c->table);
     free(c->again);
+    free(c->alone);
     memset(c, 0, sizeof *c);
 }
 
@@ -497,6 +534,11 @@ bool bl_chunk_lay_out(struct bl_chunk *c, const struct bl_engine *e,
                       const bool pinned[BL_REGIONS])
 {
     memset(c, 0, sizeof *c);
+    if (host->items && count == 1 && is_alone(host, first)) {
+        host = c->alone = job_of_one(host, first);
+        if (!host)
+            return false;
+    }
     c->host = host;
     c->first = first;
     c->count = count;

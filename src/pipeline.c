@@ -570,10 +570,10 @@ static bool fits_a_track(const struct pipeline *p, const struct bl_chunk *c)
 }
 
 /* Too large for a track; or it is all there is, and worth going in pieces. */
-static bool goes_alone(const struct bl_chunk *c)
+static bool goes_alone(const struct pipeline *p, const struct bl_chunk *c)
 {
     return c->region[BL_REGION_A].blocks || span_of(c) > SLOT_BYTES ||
-           (c->count == c->host->batch && span_of(c) > PIECE_BYTES);
+           (c->count == p->host.batch && span_of(c) > PIECE_BYTES);
 }
 
 /* One turn: the next chunk is packed and sent, and the oldest written back. Either may be
@@ -643,7 +643,7 @@ static enum bl_status run_chunks(struct pipeline *p)
             if (!bl_chunk_lay_out(w, p->e, &p->host, p->next, p->count, p->pinned))
                 return BL_NOMEM;
         }
-        if (p->in_flight == 0 && goes_alone(w)) {
+        if (p->in_flight == 0 && goes_alone(p, w)) {
             status = run_alone(p, w);
             bl_chunk_drop(w);
             continue;
@@ -651,7 +651,7 @@ static enum bl_status run_chunks(struct pipeline *p)
         if (p->in_flight == 0 && !fits_a_track(p, w))
             status = open_tracks(p, w);
         if (status == BL_OK)
-            status = turn(p, w->count > 0 && !goes_alone(w) && fits_a_track(p, w) &&
+            status = turn(p, w->count > 0 && !goes_alone(p, w) && fits_a_track(p, w) &&
                                  p->in_flight < p->tracks);
     }
     return status;

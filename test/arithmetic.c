@@ -1,6 +1,6 @@
 /* Which arithmetic `auto` takes for batches in host memory, told by the mock engine that
  * BATCHLAPACK_ENGINE names: by triangle, order and number of matrices, in calls of groups
- * each kind by its own.
+ * each kind by its own. And that in such a call large matrices are jobs of their own.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -118,6 +118,49 @@ static bool lu_in_auto(enum lu routine)
     return good;
 }
 
+/* Anti-identities of orders that do not all go together: identities come back, the
+ * interchanges are known, and the two above 1024 have a run each. */
+static bool large_alone(void)
+{
+    enum { MANY = 5 };
+    int n[] = {1030, 40, 41, 1100, 39}, size[MANY], info[MANY], many = MANY;
+    float *a[MANY];
+    int *ipiv[MANY];
+    for (int g = 0; g < MANY; g++) {
+        const size_t order = (size_t)n[g];
+        size[g] = 1;
+        info[g] = -1;
+        a[g] = calloc(order * order, sizeof *a[g]);
+        ipiv[g] = malloc(order * sizeof *ipiv[g]);
+        if (!a[g] || !ipiv[g])
+            abort();
+        for (size_t k = 0; k < order; k++)
+            a[g][(k + 1) * (order - 1)] = 1;
+    }
+    struct mock_counts before, after;
+    read_counts(&before);
+    sgetrf_batch(n, n, a, n, ipiv, &many, size, info);
+    read_counts(&after);
+    const uint64_t runs = after.step[MOCK_RUN] - before.step[MOCK_RUN];
+    int wrong = 0;
+    for (int g = 0; g < MANY; g++) {
+        wrong += info[g] != 0;
+        for (int k = 0; k < n[g]; k++)
+            wrong += ipiv[g][k] != (k < n[g] / 2 ? n[g] - k : k + 1);
+        for (int e = 0; e < n[g] * n[g]; e++)
+            wrong += a[g][e] != (e % (n[g] + 1) == 0);
+        free(a[g]);
+        free(ipiv[g]);
+    }
+    const bool good = wrong == 0 && runs == 3;
+    if (good)
+        printf("ok arithmetic-large-alone\n");
+    else
+        printf("not ok arithmetic-large-alone - %d wrong numbers, %llu runs\n", wrong,
+               (unsigned long long)runs);
+    return good;
+}
+
 int main(void)
 {
     static const struct {
@@ -157,6 +200,7 @@ int main(void)
     }
     for (int r = 0; r < LU; r++)
         failed += !lu_in_auto((enum lu)r);
+    failed += !large_alone();
     /* Groups of one matrix each, ten of them. */
     struct group ones[10];
     for (int g = 0; g < 10; g++)
