@@ -119,14 +119,16 @@ static bool lu_in_auto(enum lu routine)
 }
 
 /* Anti-identities of orders that do not all go together: identities come back, the
- * interchanges are known, and the two above 1024 have a run each. */
+ * interchanges are known, and those above 1024 have a run each; by bytes some of them
+ * would share a chunk. */
 static bool large_alone(void)
 {
-    enum { MANY = 5 };
-    int n[] = {1030, 40, 41, 1100, 39}, size[MANY], info[MANY], many = MANY;
+    enum { MANY = 12, LARGE = 10 };
+    int n[MANY], size[MANY], info[MANY], many = MANY;
     float *a[MANY];
     int *ipiv[MANY];
     for (int g = 0; g < MANY; g++) {
+        n[g] = g < LARGE ? 1025 + g : 40 + g;
         const size_t order = (size_t)n[g];
         size[g] = 1;
         info[g] = -1;
@@ -152,7 +154,7 @@ static bool large_alone(void)
         free(a[g]);
         free(ipiv[g]);
     }
-    const bool good = wrong == 0 && runs == 3;
+    const bool good = wrong == 0 && runs == LARGE + 1;
     if (good)
         printf("ok arithmetic-large-alone\n");
     else
