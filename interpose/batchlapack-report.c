@@ -58,6 +58,22 @@ static void print_different(const struct report *report, const char *before,
     fputs(more ? ", ..." : "", stdout);
 }
 
+/* The library's own words for it. */
+static const char *no_gpu(void)
+{
+    enum {
+#define W(name, text) name,
+#include "reasons.def"
+#undef W
+    };
+    static const char *const reasons[] = {
+#define W(name, text) text,
+#include "reasons.def"
+#undef W
+    };
+    return reasons[NOENGINE];
+}
+
 static void print_heading(const struct report *report)
 {
     uint64_t low = UINT64_MAX, high = 0, start_up = 0;
@@ -78,8 +94,9 @@ static void print_heading(const struct report *report)
         printf(", ranks %" PRIu64 " to %" PRIu64, low, high);
     putchar('\n');
     print_different(report, "GPU: ", offsetof(struct process, device));
-    print_different(
-        report, with_gpu ? "; no GPU: " : "no GPU: ", offsetof(struct process, why_none));
+    char none[64];
+    snprintf(none, sizeof none, "%s%s: ", with_gpu ? "; " : "", no_gpu());
+    print_different(report, none, offsetof(struct process, why_none));
     if (started)
         printf("; start-up %.2f s (%zu process%s)", (double)start_up * 1e-9, started,
                started == 1 ? "" : "es");

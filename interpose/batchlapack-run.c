@@ -65,19 +65,8 @@ static int help(void)
     return 0;
 }
 
-static bool among(const char *values, const char *value)
-{
-    for (size_t n;; values += n + 1) {
-        n = strcspn(values, "|");
-        if (strlen(value) == n && strncmp(values, value, n) == 0)
-            return true;
-        if (!values[n])
-            return false;
-    }
-}
-
-/* Puts "--name=value" into the environment. A word that is no alternative is refused
- * here, because the library, silent by promise, can only ignore it. */
+/* Puts "--name=value" into the environment. A value that the library would ignore is
+ * refused. */
 static int set_option(const char *argument)
 {
     const char *name = argument + 2;
@@ -94,29 +83,25 @@ static int set_option(const char *argument)
                             values);
         value = "1";
     }
-    if (!*value ||
-        (strchr(values, '|') && !among(values, value) && !among(values, "FILE")))
+    int64_t number;
+    bool text;
+    if (!bl_option_value(values, value, &number, &text))
         return complain(2, "option %s: the value must be %s", argument, values);
     return setenv(join("BATCHLAPACK_", options[o].name, ""), value, 1)
                ? complain(2, "%s", strerror(errno))
                : 0;
 }
 
-/* In the build tree the launcher lies beside .libs; installed, the prefix may have been
- * moved since configure, so the place relative to the launcher comes before BL_LIBDIR. */
+/* In the build tree the launcher lies beside .libs; installed, BL_LIBDIR from it,
+ * wherever both have been put since configure. */
 static char *find_library(void)
 {
     char *directory = realpath("/proc/self/exe", NULL);
-    if (directory) {
-        static const char *const places[] = {"/.libs/", "/../lib/", "/../lib64/"};
-        *strrchr(directory, '/') = '\0';
-        for (size_t p = 0; p < LENGTH(places); p++) {
-            char *found = realpath(join(directory, places[p], LIBRARY), NULL);
-            if (found)
-                return found;
-        }
-    }
-    return realpath(BL_LIBDIR "/" LIBRARY, NULL);
+    if (!directory)
+        return NULL;
+    *strrchr(directory, '/') = '\0';
+    char *found = realpath(join(directory, "/.libs/", LIBRARY), NULL);
+    return found ? found : realpath(join(directory, "/" BL_LIBDIR "/", LIBRARY), NULL);
 }
 
 /* Ours first, so that no LAPACK preloaded by the user comes before it, and once. */
@@ -125,10 +110,8 @@ static int preload(void)
     char *old = join(getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "", "", "");
     char *library = find_library();
     if (!library)
-        return complain(2,
-                        "cannot find " LIBRARY ": not in .libs, ../lib or ../lib64 "
-                        "beside the launcher, nor in %s",
-                        BL_LIBDIR);
+        return complain(2, "cannot find " LIBRARY ": neither in .libs nor in " BL_LIBDIR
+                           " from the launcher's directory");
     if (strpbrk(library, " :"))
         return complain(2, "%s: a path with a space or a colon cannot be preloaded",
                         library);

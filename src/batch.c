@@ -27,6 +27,7 @@ struct batch {
     struct bl_call one, *group; /* group: `groups` of them, &one for a strided call */
     struct bl_call sum;         /* the whole, for the decision and the account */
     unsigned bad;               /* position of the first bad argument, from 1 */
+    uint64_t begin;             /* when the call came, where calls are counted */
 };
 
 static bool has_groups(const struct batch *b)
@@ -86,16 +87,15 @@ static void sum_up(struct batch *b)
     struct bl_call *sum = &b->sum;
     *sum = b->group[0];
     sum->batch = 0;
-    sum->m = sum->n = 0;
-    sum->empty = true;
+    sum->empty = true;  /* and m and n the first group's, while all are */
     double latency = 0; /* once for all groups, which run together */
     for (int64_t g = 0; g < b->groups; g++) {
         const struct bl_call *c = &b->group[g];
         sum->batch += c->batch;
         if (c->empty)
             continue;
-        sum->m = bl_max(sum->m, c->m);
-        sum->n = bl_max(sum->n, c->n);
+        sum->m = sum->empty ? c->m : bl_max(sum->m, c->m);
+        sum->n = sum->empty ? c->n : bl_max(sum->n, c->n);
         sum->empty = false;
         struct bl_cost cost = bl_cost(c);
         double once = bl_batch_latency(c);
@@ -112,6 +112,7 @@ static void sum_up(struct batch *b)
 static bool decode(struct batch *b)
 {
     b->bad = first_null(b);
+    b->sum.id = b->id; /* all that is known until it is summed up */
     if (b->bad)
         return false;
     b->groups = has_groups(b) ? bl_group_count(b->id, b->wide, b->v) : 1;
@@ -137,8 +138,10 @@ static bool decode(struct batch *b)
         else
             bl_decode(c, b->id, b->wide, b->v);
         c->reference = reference;
-        if (c->bad && (!b->bad || c->bad < b->bad))
+        if (c->bad && (!b->bad || c->bad < b->bad)) {
             b->bad = c->bad;
+            b->sum = *c;
+        }
         if (c->bad == 0 && __builtin_add_overflow(first, c->batch, &first))
             return false;
     }
@@ -462,18 +465,28 @@ static enum bl_reason run_on_device(const struct bl_engine *e, struct batch *b,
     return where;
 }
 
+static void count(const struct batch *b, enum bl_reason where,
+                  const struct bl_traffic *traffic)
+{
+    if (bl_config()->counted)
+        bl_stats_call(&b->sum, where, bl_now() - b->begin, traffic);
+}
+
+/* As a single call is that LAPACK sends back at once. */
+static void count_unrun(struct batch *b)
+{
+    b->sum.legal = b->bad == 0;
+    b->sum.empty = true;
+    count(b, b->bad ? BL_WHY_ILLEGAL : BL_WHY_EMPTY, &(struct bl_traffic){0});
+}
+
 static void run(struct batch *b)
 {
     __attribute__((cleanup(bl_leave))) struct bl_frame here = {NULL, 0};
-    bool counted = bl_config()->counted;
-    uint64_t begin = counted ? bl_now() : 0;
     struct bl_traffic traffic = {0};
     enum bl_status status = BL_OK;
     enum bl_reason where;
     struct jobs jobs = {.count = 0};
-    sum_up(b);
-    if (b->sum.batch == 0)
-        return;
     struct bl_guard guard;
     bl_guard_enter(&guard);
     bool possible;
@@ -496,8 +509,7 @@ static void run(struct batch *b)
     if (status != BL_OK)
         say_lost(b, status);
     free(jobs.items);
-    if (counted)
-        bl_stats_call(&b->sum, where, bl_now() - begin, &traffic);
+    count(b, b->sum.empty ? BL_WHY_EMPTY : where, &traffic);
 }
 
 void bl_batch(unsigned id, unsigned spelling, void **v, const void *caller)
@@ -510,12 +522,17 @@ void bl_batch(unsigned id, unsigned spelling, void **v, const void *caller)
                       .caller = caller};
     if (atomic_load_explicit(&bl_lanes_hold_memory, memory_order_relaxed))
         bl_pipeline_count_call();
+    b.begin = bl_config()->counted ? bl_now() : 0;
     bl_set_status(BL_OK);
     bool decoded = decode(&b);
     if (decoded && b.groups > 0)
+        sum_up(&b);
+    if (decoded && b.sum.batch > 0)
         run(&b);
     else if (!decoded && !b.bad)
         say_lost(&b, BL_NOMEM);
+    if (b.bad || (decoded && b.sum.batch == 0))
+        count_unrun(&b);
     if (b.group != &b.one)
         free(b.group);
     if (b.bad) /* last: it may never return */

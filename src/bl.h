@@ -154,6 +154,11 @@ enum bl_option {
 #undef O
     BL_OPTIONS
 };
+/* Does the value suit an option with these `values`? Then *number is the alternative's
+ * position or the count; *text: the value is a name to be kept. */
+bool bl_option_value(const char *values, const char *value, int64_t *number, bool *text);
+/* The position of the value in "a|b|c", or -1. */
+int bl_alternative(const char *values, const char *value);
 enum { BL_ARITHMETIC_AUTO, BL_ARITHMETIC_EXACT, BL_ARITHMETIC_FAST };
 enum { BL_WRITEBACK_SLOTS, BL_WRITEBACK_STAGED };
 enum { BL_OUTPUT_NONE, BL_OUTPUT_STDERR, BL_OUTPUT_FILE }; /* REPORT and VERBOSE */

@@ -2,7 +2,8 @@
  * stderr.
  *
  * Read on the first LAPACK call, so that a process that makes none pays nothing. An
- * unknown or malformed option is named once and ignored. Nothing here decides anything.
+ * unknown or malformed option is named once and ignored, an empty one is unset. Nothing
+ * here decides anything.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -110,61 +111,15 @@ void bl_say(const char *format, ...)
 
 /* ---- values ---- */
 
-/* The position of value among "a|b|c", or -1. */
-static int alternative(const char *values, const char *value)
-{
-    size_t length = strlen(value);
-    for (int i = 0;; i++) {
-        size_t n = strcspn(values, "|");
-        if (n == length && strncmp(values, value, n) == 0)
-            return i;
-        if (!values[n])
-            return -1;
-        values += n + 1;
-    }
-}
-
-static bool number(const char *value, bool bytes, int64_t *out)
-{
-    if (*value < '0' || *value > '9')
-        return false;
-    char *end;
-    errno = 0;
-    long long n = strtoll(value, &end, 10);
-    int shift = 0;
-    if (bytes && *end) {
-        const char *unit = strchr("KMG", *end & ~0x20);
-        if (!unit)
-            return false;
-        shift = 10 * (int)(unit - "KMG" + 1);
-        end++;
-    }
-    if (errno || *end || n < 0 || n > INT64_MAX >> shift)
-        return false;
-    *out = (int64_t)n << shift;
-    return true;
-}
-
 static bool parse(enum bl_option o, const char *value)
 {
-    const char *values = options[o].values;
-    if (strchr(values, '|')) {
-        int i = alternative(values, value), file = alternative(values, "FILE");
-        if (i < 0 && *value)
-            i = file;
-        if (i < 0)
-            return false;
-        if (i == file && !(config.text[o] = strdup(value)))
-            return false;
-        config.number[o] = i;
-        return true;
-    }
-    if (strcmp(values, "N") == 0 || strcmp(values, "BYTES") == 0)
-        return number(value, *values == 'B', &config.number[o]);
-    if (!*value)
+    int64_t number = config.number[o];
+    bool text;
+    if (!bl_option_value(options[o].values, value, &number, &text) ||
+        (text && !(config.text[o] = strdup(value))))
         return false;
-    config.text[o] = strdup(value);
-    return config.text[o] != NULL;
+    config.number[o] = number;
+    return true;
 }
 
 /* What an MPI launcher says in one of these variables, each its own dialect. */
@@ -173,7 +128,8 @@ static int64_t launcher_says(const char *const names[], size_t count, int64_t pr
     for (size_t i = 0; i < count; i++) {
         const char *value = getenv(names[i]);
         int64_t n;
-        if (value && number(value, false, &n))
+        bool text;
+        if (value && bl_option_value("N", value, &n, &text))
             return n;
     }
     return preset;
@@ -203,7 +159,7 @@ static bool unsafe(int o, const char *value)
 {
     return o == BL_OPTION_LAPACK || o == BL_OPTION_ENGINE ||
            ((o == BL_OPTION_REPORT || o == BL_OPTION_VERBOSE) &&
-            alternative("0|1", value) < 0);
+            bl_alternative("0|1", value) < 0);
 }
 
 static void read_environment(void)
@@ -220,7 +176,7 @@ static void read_environment(void)
         while (o < BL_OPTIONS &&
                (strlen(options[o].name) != n || strncmp(options[o].name, name, n) != 0))
             o++;
-        if (!name[n])
+        if (!name[n] || !name[n + 1]) /* NAME= is how scripts unset it */
             continue;
         if (o == BL_OPTIONS)
             bl_say("unknown option %.*s ignored", (int)(n + strlen(PREFIX)), *e);

@@ -17,6 +17,7 @@
 #include "batchlapack.h"
 #include "bl.h"
 #include "floating_point.h"
+#include "stats.h"
 
 #define ENGINE_FILE "libbatchlapack_cuda.so"
 #define FAULTS_TO_SWITCH_OFF 3
@@ -44,19 +45,28 @@ static const char *engine_path(char beside[PATH_MAX])
     return path ? path : bl_own_path(beside, PATH_MAX, ENGINE_FILE);
 }
 
+/* Is there no such file? Then *why says so. */
+static bool missing(const char *path, char *why, size_t size)
+{
+    if (path && access(path, R_OK) == 0)
+        return false;
+    snprintf(why, size, "the engine is not installed: no %s", path ? path : ENGINE_FILE);
+    return true;
+}
+
 const char *bl_engine_why(void)
 {
+    static char absent[sizeof reason];
     char beside[PATH_MAX];
-    const char *path = engine_path(beside);
     if (*reason)
         return reason;
     if (bl_config()->excluded)
-        return "program excluded";
+        return bl_reason_text[BL_WHY_EXCLUDED];
     if (bl_option(BL_OPTION_MODE) == BATCHLAPACK_MODE_CPU)
-        return "mode cpu";
-    if (!path || access(path, R_OK) != 0)
-        return "the engine is not installed";
-    return "no call was worth its start-up";
+        return bl_reason_text[BL_WHY_MODE];
+    if (missing(engine_path(beside), absent, sizeof absent))
+        return absent;
+    return bl_reason_text[BL_WHY_STARTUP];
 }
 
 const struct bl_engine *bl_engine_now(void)
@@ -90,7 +100,9 @@ static bool load(void)
     const char *path = engine_path(beside);
     void *handle = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!handle) {
-        snprintf(reason, sizeof reason, "%s", path ? dlerror() : "its path is too long");
+        const char *error = path ? dlerror() : "";
+        if (!missing(path, reason, sizeof reason))
+            snprintf(reason, sizeof reason, "%s", error);
         return false;
     }
     const struct bl_engine *e = dlsym(handle, BL_ENGINE_SYMBOL);
@@ -165,7 +177,7 @@ static void after_fork_in_child(void)
     pthread_mutex_init(&starting, NULL);
     if (atomic_load(&begun)) {
         atomic_store(&state, FORKED);
-        snprintf(reason, sizeof reason, "forked from a process that uses one");
+        snprintf(reason, sizeof reason, "%s", bl_reason_text[BL_WHY_FORKED]);
     }
     bl_pipeline_after_fork();
 }
@@ -271,8 +283,9 @@ static void switch_off(enum bl_status status)
     int expected = READY;
     if (!atomic_compare_exchange_strong(&state, &expected, OFF))
         return;
-    snprintf(reason, sizeof reason, "switched off: %s", status_text[status]);
-    bl_verbose("engine %s", reason);
+    snprintf(reason, sizeof reason, "%s: %s", bl_reason_text[BL_WHY_OFF],
+             status_text[status]);
+    bl_verbose("%s", reason);
 }
 
 enum bl_reason bl_engine_failed(enum bl_status status)
@@ -281,7 +294,7 @@ enum bl_reason bl_engine_failed(enum bl_status status)
     case BL_NOMEM:
         return BL_WHY_MEMORY;
     case BL_UNSUPPORTED:
-        return BL_WHY_NOENGINE;
+        return BL_WHY_UNSERVED;
     case BL_LOST:
         switch_off(status);
         return BL_WHY_FAULT;

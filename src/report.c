@@ -107,7 +107,7 @@ static void print_table(FILE *f)
     if (device)
         print_device(f, device);
     else
-        fprintf(f, "no GPU used (%s)\n", bl_engine_why());
+        fprintf(f, "%s: %s\n", bl_reason_text[BL_WHY_NOENGINE], bl_engine_why());
     fprintf(f, "%-*s %8s %8s %13s %8s %8s %10s %9s %10s %9s %9s %9s\n", width, "routine",
             "calls", "nested", "n", "on GPU", "on CPU", "GPU s", "GFLOP/s", "CPU s",
             "GFLOP/s", "MB in", "MB out");

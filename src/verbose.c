@@ -103,6 +103,7 @@ static void advise(enum bl_reason where)
         [BL_WHY_FAULT] =
             "nothing was lost, the call was forwarded. If it comes back, look "
             "at the system log (dmesg)",
+        [BL_WHY_UNSERVED] = "nothing is to be done",
         [BL_WHY_FORKED] =
             "a GPU does not survive fork: start the child with exec, or fork "
             "before the first call",
@@ -114,14 +115,10 @@ static void advise(enum bl_reason where)
     };
     if (atomic_exchange_explicit(&said[where], true, memory_order_relaxed))
         return;
-    if (where == BL_WHY_NOENGINE && bl_engine_device())
-        bl_verbose("no engine: %s does not serve this call. Nothing is to be done",
-                   bl_engine_device()->name);
-    else if (where == BL_WHY_NOENGINE)
-        bl_verbose(
-            "no engine: %s. Set BATCHLAPACK_ENGINE or install the engine beside the "
-            "library; if that is done, nvidia-smi says whether there is a GPU",
-            bl_engine_why());
+    if (where == BL_WHY_NOENGINE)
+        bl_verbose("%s: %s. Set BATCHLAPACK_ENGINE or install the engine beside the "
+                   "library; if that is done, nvidia-smi says whether there is a GPU",
+                   bl_reason_text[where], bl_engine_why());
     else if (advice[where])
         bl_verbose("%s: %s", bl_reason_text[where], advice[where]);
 }

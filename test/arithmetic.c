@@ -2,18 +2,15 @@
  * BATCHLAPACK_ENGINE names: by triangle, order and number of matrices, in calls of groups
  * each kind by its own. And that in such a call large matrices are jobs of their own.
  */
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "batchlapack.h"
-#include "mock_engine.h"
+#include "mock_controls.h"
 
 enum { MOST = 160, COUNT = 12, GROUPS = 12 };
-
-static void (*read_counts)(struct mock_counts *);
 
 struct group {
     char uplo;
@@ -44,14 +41,14 @@ static int64_t fast_of(char precision, const struct group *groups, int many)
         }
     }
     struct mock_counts before, after;
-    read_counts(&before);
+    mock_counts(&before);
     if (precision == 'd')
         dpotrf_batch(uplo, n, (double *const *)(void *)a, n, &many, size, info);
     else if (precision == 'c')
         cpotrf_batch(uplo, n, (void *)a, n, &many, size, info);
     else
         zpotrf_batch(uplo, n, (void *)a, n, &many, size, info);
-    read_counts(&after);
+    mock_counts(&after);
     free(memory);
     return after.problems - before.problems == (uint64_t)at
                ? (int64_t)(after.fast - before.fast)
@@ -76,7 +73,7 @@ static int64_t fast_of_lu(enum lu routine, int n, int count)
         ipiv[i] = (int)(i % n) + 1;
     }
     struct mock_counts before, after;
-    read_counts(&before);
+    mock_counts(&before);
     if (routine == GETRF)
         zgetrf_batch_strided(&n, &n, (void *)a, &n, &stride, ipiv, &n, &count, info);
     else if (routine == GESV)
@@ -85,7 +82,7 @@ static int64_t fast_of_lu(enum lu routine, int n, int count)
     else
         zgetrs_batch_strided("N", &n, &one, (void *)a, &n, &stride, ipiv, &n, (void *)b,
                              &n, &n, &count, info);
-    read_counts(&after);
+    mock_counts(&after);
     free(a);
     free(b);
     free(ipiv);
@@ -182,14 +179,7 @@ int main(void)
         {"one-of-two-sizes", 'd', 2, {{'U', 128, 7}, {'U', 129, 6}}, 6},
     };
     int failed = 0;
-    const char *path = getenv("BATCHLAPACK_ENGINE");
-    void *mock = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    void *symbol = mock ? dlsym(mock, "mock_read") : NULL;
-    if (!symbol) {
-        printf("not ok arithmetic - BATCHLAPACK_ENGINE does not name the mock engine\n");
-        return 1;
-    }
-    memcpy(&read_counts, &symbol, sizeof read_counts);
+    find_mock("arithmetic");
     batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int64_t fast = fast_of(cases[i].precision, cases[i].group, cases[i].many);

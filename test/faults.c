@@ -17,10 +17,8 @@
 
 #include "arguments.h"
 #include "batchlapack.h"
-#include "mock_engine.h"
+#include "mock_controls.h"
 
-static void (*set)(const struct mock_order *);
-static void (*read_counts)(struct mock_counts *);
 static const struct mock_order none = {.step = MOCK_STEPS};
 static const char *const step_names[] = {
     "queue", "device allocation", "host allocation", "copy in", "launch",
@@ -183,14 +181,14 @@ static void each_step(unsigned id, enum bl_status status)
             struct mock_counts before, after, clean;
             struct mock_order order = {
                 .step = (enum mock_step)s, .at = k, .status = status};
-            set(&order);
-            read_counts(&before);
+            mock_order(&order);
+            mock_counts(&before);
             call(&p, BATCHLAPACK_MODE_GPU);
-            read_counts(&after);
+            mock_counts(&after);
             bool right = same(&p, expected);
-            set(&none);
+            mock_order(&none);
             call(&p, BATCHLAPACK_MODE_GPU);
-            read_counts(&clean);
+            mock_counts(&clean);
             if (!right)
                 snprintf(why, sizeof why, "wrong data after %s %d failed", step_names[s],
                          (int)k);
@@ -223,12 +221,12 @@ static int first_call(unsigned id, int s, int k)
     void *expected = snapshot(&p, &bytes);
     struct mock_order order = {
         .step = (enum mock_step)s, .at = (uint64_t)k, .status = BL_NOMEM};
-    set(&order);
+    mock_order(&order);
     call(&p, BATCHLAPACK_MODE_GPU);
-    read_counts(&c);
+    mock_counts(&c);
     bool right = same(&p, expected) && c.problems == !c.faults, injected = c.faults;
     call(&p, BATCHLAPACK_MODE_GPU);
-    read_counts(&c);
+    mock_counts(&c);
     right = right && same(&p, expected) && c.problems == (injected ? 1 : 2);
     destroy(&p, expected);
     return !right ? 1 : injected ? 0 : 9;
@@ -248,9 +246,9 @@ static int large(int s, int at)
     void *expected = snapshot(&p, &bytes);
     struct mock_order order = {
         .step = (enum mock_step)s, .at = (uint64_t)at, .status = BL_LOST};
-    set(&order);
+    mock_order(&order);
     call(&p, BATCHLAPACK_MODE_GPU);
-    read_counts(&c);
+    mock_counts(&c);
     bool right = same(&p, expected);
     destroy(&p, expected);
     return !right ? 2 : c.faults ? 0 : 9;
@@ -266,10 +264,10 @@ static void lost_launch(void)
     size_t bytes;
     call(&p, BATCHLAPACK_MODE_CPU);
     void *expected = snapshot(&p, &bytes);
-    set(&order);
+    mock_order(&order);
     call(&p, BATCHLAPACK_MODE_GPU);
     say(same(&p, expected), "fault-launch-without-effect", "wrong data");
-    set(&none);
+    mock_order(&none);
     call(&p, BATCHLAPACK_MODE_GPU);
     destroy(&p, expected);
 }
@@ -285,11 +283,11 @@ static void short_of_work_space(void)
     size_t bytes;
     call(&p, BATCHLAPACK_MODE_CPU);
     void *expected = snapshot(&p, &bytes);
-    set(&order);
-    read_counts(&before);
+    mock_order(&order);
+    mock_counts(&before);
     call(&p, BATCHLAPACK_MODE_GPU);
-    read_counts(&after);
-    set(&none);
+    mock_counts(&after);
+    mock_order(&none);
     say(same(&p, expected) && after.problems == before.problems + 1, "work-space-short",
         "wrong data, or not served");
     destroy(&p, expected);
@@ -305,15 +303,15 @@ static void handed_back(void)
     bool right = true;
     call(&p, BATCHLAPACK_MODE_CPU);
     void *expected = snapshot(&p, &bytes);
-    set(&order);
+    mock_order(&order);
     for (int i = 0; i < 10; i++) {
         call(&p, BATCHLAPACK_MODE_GPU);
         right = right && same(&p, expected);
     }
-    set(&none);
-    read_counts(&before);
+    mock_order(&none);
+    mock_counts(&before);
     call(&p, BATCHLAPACK_MODE_GPU);
-    read_counts(&after);
+    mock_counts(&after);
     say(right && same(&p, expected), "handed-back", "wrong data");
     say(after.problems == before.problems + 1, "handed-back-engine-stays-on",
         "it is off");
@@ -330,13 +328,13 @@ static int switch_off(void)
     size_t bytes;
     call(&p, BATCHLAPACK_MODE_CPU);
     void *expected = snapshot(&p, &bytes);
-    set(&order);
+    mock_order(&order);
     for (int i = 0; i < 10; i++) {
         call(&p, BATCHLAPACK_MODE_GPU);
         if (!same(&p, expected))
             return 1;
     }
-    read_counts(&c);
+    mock_counts(&c);
     destroy(&p, expected);
     return c.faults == 3 ? 0 : 2;
 }
@@ -350,12 +348,12 @@ static int idle(void)
     call(&p, BATCHLAPACK_MODE_CPU);
     void *expected = snapshot(&p, &bytes);
     call(&p, BATCHLAPACK_MODE_GPU);
-    read_counts(&first);
+    mock_counts(&first);
     for (int i = 0; i < 2 * BL_IDLE_CALLS; i++)
         call(&p, BATCHLAPACK_MODE_CPU);
-    read_counts(&later);
+    mock_counts(&later);
     call(&p, BATCHLAPACK_MODE_GPU);
-    read_counts(&again);
+    mock_counts(&again);
     bool right = same(&p, expected) && again.problems == 2;
     destroy(&p, expected);
     return right && first.held > 0 && later.held == 0 && again.held > 0 ? 0 : 1;
@@ -370,7 +368,7 @@ static int limited(void)
     call(&p, BATCHLAPACK_MODE_CPU);
     void *expected = snapshot(&p, &bytes);
     call(&p, BATCHLAPACK_MODE_GPU);
-    read_counts(&c);
+    mock_counts(&c);
     bool right = same(&p, expected) && c.problems == 0 && c.held == 0;
     destroy(&p, expected);
     return right ? 0 : 1;
@@ -417,7 +415,7 @@ static int left_while_waiting(void)
     }
     call(&p[0], BATCHLAPACK_MODE_GPU);
     for (int round = 0; round < ROUNDS; round++) {
-        set(&slow);
+        mock_order(&slow);
         signal(SIGUSR1, SIG_DFL);
         for (int i = 0; i < CALLS; i++)
             pthread_create(&thread[i], NULL, one_call, &p[i]);
@@ -428,39 +426,26 @@ static int left_while_waiting(void)
         pthread_kill(thread[CALLS], SIGUSR1);
         for (int i = 0; i <= CALLS; i++)
             pthread_join(thread[i], NULL);
-        set(&none);
+        mock_order(&none);
         for (int i = 0; i < CALLS; i++)
             right = right && same(&p[i], expected[i]);
     }
     struct mock_counts before, after;
-    read_counts(&before);
-    set(&slow);
+    mock_counts(&before);
+    mock_order(&slow);
     for (int i = 0; i <= CALLS; i++)
         pthread_create(&thread[i], NULL, one_call, &p[i]);
     for (int i = 0; i <= CALLS; i++) {
         pthread_join(thread[i], NULL);
         right = right && same(&p[i], expected[i]);
     }
-    read_counts(&after);
+    mock_counts(&after);
     for (int i = 0; i <= CALLS; i++)
         destroy(&p[i], expected[i]);
     return !right ? 1 : after.problems - before.problems != CALLS + 1 ? 2 : 0;
 }
 
 /* ---- running ----  */
-
-/* The controls of the engine that the library will load. */
-static void find_mock(void)
-{
-    const char *path = getenv("BATCHLAPACK_ENGINE");
-    void *mock = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (!mock) {
-        printf("not ok faults - BATCHLAPACK_ENGINE does not name the mock engine\n");
-        exit(1);
-    }
-    *(void **)&set = dlsym(mock, "mock_set");
-    *(void **)&read_counts = dlsym(mock, "mock_read");
-}
 
 /* This program again, for one case. Its stderr is kept in `said`. */
 static char said[4096];
@@ -573,7 +558,7 @@ static void crowd(void)
     pthread_t thread[THREADS];
     unsigned id[THREADS];
     bool right = true;
-    set(&slow);
+    mock_order(&slow);
     for (unsigned i = 0; i < THREADS; i++) {
         id[i] = i * 7 % BL_LAPACK_IDS;
         pthread_create(&thread[i], NULL, slow_thread, &id[i]);
@@ -583,13 +568,13 @@ static void crowd(void)
         pthread_join(thread[i], &result);
         right &= result != NULL;
     }
-    set(&none);
+    mock_order(&none);
     say(right, "threads-on-a-slow-device", "wrong data");
 }
 
 int main(int argc, char **argv)
 {
-    find_mock();
+    find_mock("faults");
     if (argc == 5) {
         int s = atoi(argv[2]), at = atoi(argv[3]);
         unsigned id = (unsigned)atoi(argv[4]);

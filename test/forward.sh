@@ -203,7 +203,7 @@ preload=$lib
 # ---- no LAPACK at all ------------------------------------------------------------------
 if $CC -shared -fPIC -fexceptions -fvisibility=hidden -O1 -D_GNU_SOURCE -I"$SRC/src" \
     -I"$SRC/include" -DPACKAGE_VERSION='"0"' -DBL_LAPACK_SONAME='"libnothere.so"' \
-    -DBL_LIBDIR='"/"' "$SRC"/src/*.c "$SRC/interpose/entries.c" -Wl,-z,nodelete -ldl -lm \
+    "$SRC"/src/*.c "$SRC/interpose/entries.c" -Wl,-z,nodelete -ldl -lm \
     -pthread -o bare.so; then
     preload=./bare.so
     run ./host default

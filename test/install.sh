@@ -54,6 +54,31 @@ installed=$(cd "$P" && find . ! -type d | sed 's,^\./,,' | grep -v '^share/man/'
 # shellcheck disable=SC2086
 check into-empty-prefix "$(diff <(printf '%s\n' $wanted | sort) <(echo "$installed"))"
 
+# Installed elsewhere than configure was told, and moved from there: all is found again.
+check into-another-prefix "$(make install prefix="$T/other" >log 2>&1 || brief log
+    mv "$T/other" "$T/moved" && mkdir -p "$T/at" && cd "$T/at" || exit
+    grep -rIlF -e "$P" -e "$T/other" "$T/moved"
+    for said in --variable=libdir:lib --variable=includedir:include \
+        --variable=fmoddir:include/batchlapack --variable=prefix:.; do
+        same "$(realpath "$T/moved/${said#*:}")" "$(realpath "$(
+            PKG_CONFIG_PATH=$T/moved/lib/pkgconfig pkg-config "${said%:*}" batchlapack)")"
+    done
+    same "$T/moved/lib/libbatchlapack.so.0.0.0" \
+        "$("$T/moved/bin/batchlapack-run" printenv LD_PRELOAD)"
+    command -v cmake >/dev/null || exit
+    cat >CMakeLists.txt <<END
+cmake_minimum_required(VERSION 3.13)
+project(where NONE)
+set_property(GLOBAL PROPERTY TARGET_SUPPORTS_SHARED_LIBS TRUE)
+find_package(batchlapack REQUIRED)
+foreach(property IMPORTED_LOCATION INTERFACE_INCLUDE_DIRECTORIES)
+    get_target_property(value batchlapack::batchlapack \${property})
+    message("got \${value}")
+endforeach()
+END
+    same "got $T/moved/lib/libbatchlapack.so got $T/moved/include;$T/moved/include/batchlapack" \
+        "$(cmake -S . -B made -DCMAKE_PREFIX_PATH="$T/moved" 2>&1 | grep '^got' | paste -sd ' ')")"
+
 # From here on nothing but the prefix is known to the compilers.
 mkdir "$T/clients" && cd "$T/clients" || exit 2
 export PKG_CONFIG_PATH=$P/lib/pkgconfig LD_LIBRARY_PATH=$P/lib

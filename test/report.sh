@@ -74,6 +74,7 @@ void dgetrf_(int *, int *, double *, int *, int *, int *);
 void dpotrf_(char *, int *, double *, int *, int *);
 void dgesv_(int *, int *, double *, int *, int *, double *, int *, int *);
 void dgetri_(int *, double *, int *, int *, double *, int *, int *);
+void xerbla_(void) {} /* LAPACK's would end the program */
 
 static void call(const char *name, int n, int count)
 {
@@ -98,6 +99,24 @@ static void call(const char *name, int n, int count)
     free(a);
     free(b);
     free(pivots);
+}
+
+/* Batches, which the program finds as it finds batchlapack_set_mode. */
+static void batch(const char *name, int n, int count)
+{
+    int ld = n > 0 ? n : 1, stride = ld * ld, info[8], pivots[64], groups = n;
+    double a[512] = {0};
+    for (int j = 0; n > 0 && j < 2 * stride; j++)
+        a[j] = j % stride % (n + 1) == 0;
+    void (*strided)(int *, int *, double *, int *, int *, int *, int *, int *, int *) =
+        dlsym(RTLD_DEFAULT, "dgetrf_batch_strided_");
+    void (*grouped)(int *, int *, double **, int *, int **, int *, int *, int *) =
+        dlsym(RTLD_DEFAULT, "dgetrf_batch_");
+    if (!strcmp(name, "no-groups"))
+        grouped(NULL, NULL, NULL, NULL, NULL, &groups, NULL, info);
+    else
+        strided(!strcmp(name, "no-batch") ? NULL : &n, &n, a, &ld, &stride, pivots, &ld,
+                &count, info);
 }
 
 static void *calls(void *unused)
@@ -149,6 +168,9 @@ int main(int argc, char **argv)
                 pthread_create(&threads[t], NULL, calls, NULL);
             for (int t = 0; t < 8; t++)
                 pthread_join(threads[t], NULL);
+        } else if (strstr(word, "batch") || !strcmp(word, "no-groups")) {
+            batch(word, atoi(argv[i + 1]), atoi(argv[i + 2]));
+            i += 2;
         } else {
             call(word, atoi(argv[i + 1]), atoi(argv[i + 2]));
             i += 2;
@@ -157,7 +179,7 @@ int main(int argc, char **argv)
     return 0;
 }
 C
-$CC -O2 -Wall -Werror app.c -o app -llapack -ldl -pthread || exit 2
+$CC -O2 -Wall -Werror app.c -o app -rdynamic -llapack -ldl -pthread || exit 2
 
 # `py CODE FILES...`: python with the files' contents as the list `d`.
 py() {
@@ -259,8 +281,10 @@ run BATCHLAPACK_REPORT=0 ./app gpu dgetrf 5 1
 check off "$(went 0)$(ls 0 2>/dev/null)"
 run BATCHLAPACK_REPORT=1 ./app gpu dgetrf 5 1
 check table "$(grep -q '^dgetrf  *1 ' err || brief err)$(ls 1 2>/dev/null)"
-run BATCHLAPACK_REPORT= ./app gpu dgetrf 5 1
-check empty-name "$(went 0 'BATCHLAPACK_REPORT= ignored')"
+run BATCHLAPACK_REPORT= BATCHLAPACK_MODE= BATCHLAPACK_THREADS= ./app gpu dgetrf 5 1
+check empty-is-unset "$(went 0)"
+run BATCHLAPACK_THREADS=0 ./app gpu dgetrf 5 1
+check threads-0 "$(went 0 'option BATCHLAPACK_THREADS=0 ignored: it takes N>0')"
 mkdir elsewhere
 run BATCHLAPACK_REPORT=here.json ./app cpu dgetrf 5 1 cd elsewhere dgetrf 5 1
 check relative-name "$(went 0)$(ls here.json 2>&1 >/dev/null)"
@@ -332,7 +356,7 @@ check closed-descriptors "$(went 0)$(py "$consistent" closed.json)"
 check nothing-left-over "$(ls -A | grep -E 'json\.|[0-9]-[0-9a-f]{6,}$')"
 
 # ---- BATCHLAPACK_VERBOSE -----------------------------------------------------------------
-line='^batchlapack: [sdcz][a-z]+ m=[0-9]+ n=[0-9]+( nrhs=[0-9]+)? (GPU|CPU \([a-z -]+\)) [0-9]+\.[0-9]{3} ms$'
+line='^batchlapack: [sdcz][a-z]+ m=[0-9]+ n=[0-9]+( nrhs=[0-9]+)? (GPU|CPU \([A-Za-z -]+\)) [0-9]+\.[0-9]{3} ms$'
 run BATCHLAPACK_VERBOSE=1 ./app gpu dgetrf 20 2 cpu dgesv 10 1
 check verbose "$([ "$(grep -Ec "$line" err)" -eq 3 ] && [ "$(wc -l <err)" -eq 3 ] || brief err)"
 check verbose-where "$(grep -c 'dgetrf m=20 n=20 GPU' err | grep -v '^2$')$(
@@ -365,8 +389,41 @@ check verbose-closed "$(went 0)$(wc -l <reopened | grep -v '^5$')"
 run BATCHLAPACK_VERBOSE=taken ./app cpu dgetrf 5 2 take-all own dgetrf 5 3
 check verbose-descriptor-taken "$(went 0)$(cat own)$(wc -l <taken | grep -v '^5$')"
 run BATCHLAPACK_ENGINE=/nowhere/engine.so BATCHLAPACK_VERBOSE=1 ./app gpu dgetrf 20 3
-check verbose-no-engine "$([ "$(grep -c 'no engine: .*/nowhere/engine.so.* Set BATCHLAPACK_ENGINE' err)" -eq 1 ] ||
+check verbose-no-engine "$([ "$(grep -c 'no GPU used: the engine is not installed: no /nowhere/engine.so. Set BATCHLAPACK_ENGINE' err)" -eq 1 ] ||
     brief err)$([ "$(grep -Ec "$line" err)" -eq 3 ] || brief err)"
+
+# The same words in all four places.
+why='no GPU used: the engine is not installed: no /nowhere/engine.so'
+run BATCHLAPACK_ENGINE=/nowhere/engine.so BATCHLAPACK_REPORT=1 ./app cpu dgetrf 20 1
+check no-gpu-mode "$(grep -q "process [0-9]*: $why\$" err || brief err)"
+run BATCHLAPACK_ENGINE=/nowhere/engine.so BATCHLAPACK_REPORT=1 ./app gpu dgetrf 20 1
+check no-gpu-table "$(grep -q "process [0-9]*: $why\$" err || brief err)$(
+    grep -q '1 on the CPU: no GPU used$' err || brief err)"
+run BATCHLAPACK_ENGINE=/nowhere/engine.so BATCHLAPACK_REPORT=none.json ./app gpu dgetrf 20 1
+report none.json
+check no-gpu-json "$(grep -qx "$why" out || brief out)$(py "
+assert routine(d[0], 'dgetrf')['cpu'] == {'no GPU used': 1}, d" none.json)"
+run BATCHLAPACK_MODE=cpu BATCHLAPACK_REPORT=1 ./app dgetrf 20 1
+check no-gpu-reason "$(grep -q 'process [0-9]*: no GPU used: mode cpu$' err || brief err)$(
+    grep -q '1 on the CPU: mode cpu$' err || brief err)"
+
+# ---- batches of which nothing runs -------------------------------------------------------
+batched='[sdcz][a-z_]+ m=-?[0-9]+ n=-?[0-9]+ batch=-?[0-9]+ CPU'
+for mode in cpu gpu; do
+    run BATCHLAPACK_VERBOSE=unrun-$mode BATCHLAPACK_REPORT=unrun-$mode.json \
+        ./app $mode batch 5 2 batch 5 0 batch 0 2 batch -1 2 batch 5 -1 no-batch 5 2 no-groups 0 0 \
+        no-groups -1 0
+    check unrun-report-$mode "$([ $status -eq 0 ] || brief err)$(py "$consistent
+x = routine(d[0], 'dgetrf_batch_strided')
+assert x['calls'] == 6 and x['gpu'] == ('$mode' == 'gpu'), x
+assert x['cpu'] == {'empty': 2, 'illegal argument': 3} | ({} if x['gpu'] else {'mode cpu': 1}), x
+assert routine(d[0], 'dgetrf_batch')['cpu'] == {'empty': 1, 'illegal argument': 1}, d" unrun-$mode.json)"
+    check unrun-verbose-$mode "$([ "$(grep -Ec "$batched \(empty\)" unrun-$mode)" -eq 3 ] &&
+        [ "$(grep -Ec "$batched \(illegal argument\)" unrun-$mode)" -eq 4 ] || brief unrun-$mode)"
+    check unrun-sizes-$mode "$(for said in 'm=-1 n=-1 batch=2' 'm=5 n=5 batch=-1' 'm=5 n=5 batch=0'; do
+        grep -q "dgetrf_batch_strided $said CPU" unrun-$mode || echo "no $said"
+    done)"
+done
 
 # ---- many files --------------------------------------------------------------------------
 for r in 0 1 2 3; do

@@ -597,7 +597,7 @@ static const struct test {
 } tests[] = {
     {"coverage-one", coverage, "8", "1", NULL, false},
     {"coverage", coverage, "5", NULL, NULL, false},
-    {"count-option-0", count, "8", "0", "1", false},
+    {"count-option-0-ignored", count, "8", "0", "8", false},
     {"count-option-1", count, "8", "1", "1", false},
     {"count-option-2", count, "8", "2", "2", false},
     {"count-option-5", count, "8", "5", "5", false},
