@@ -97,8 +97,8 @@ typedef int32_t batchlapack_int;
  * stream and status belong to the calling thread. A forked child's host calls run on the
  * CPU.
  *
- * Exactness. In exact arithmetic (BATCHLAPACK_ARITHMETIC) getrf, getrs with TRANS = 'N',
- * gesv and potrf give the bits of netlib LAPACK 3.11, matrix by matrix; the other
+ * Exactness. In exact arithmetic (BATCHLAPACK_ARITHMETIC) getrf, getrs, gesv, potrf,
+ * potrs and posv give the bits of netlib LAPACK 3.11, matrix by matrix; the other
  * routines have IPIV and INFO of LAPACK's rules and results within its error bounds. What
  * a matrix gives never depends on the rest of the batch. A host call that runs on the CPU
  * has the bits of the program's own LAPACK.

@@ -631,6 +631,22 @@ static enum bl_status turn(struct pipeline *p, bool sends)
     return t.status;
 }
 
+/* How many problems are next. Matrices that are alike go in chunks that are, too: the
+ * engine may have other kernels for few of them, whose fast bits differ, and a matrix's
+ * may not depend on its place. So either all chunks have few or none has. */
+static int64_t chunk_count(const struct pipeline *p, size_t bytes)
+{
+    const int64_t batch = p->host.batch, rest = batch - p->next;
+    if (p->host.items)
+        return bl_min(p->most, bl_chunk_count(&p->host, p->next, bytes));
+    const int64_t most = bl_min(p->most, bl_chunk_count(&p->host, 0, bytes)),
+                  least = batch / ((batch + most - 1) / most);
+    if (least <= BL_FEW && most > BL_FEW && most < batch)
+        return bl_min(BL_FEW, rest);
+    const int64_t chunks = (rest + most - 1) / most;
+    return (rest + chunks - 1) / chunks;
+}
+
 /* As far as it gets. */
 static enum bl_status run_chunks(struct pipeline *p)
 {
@@ -639,7 +655,7 @@ static enum bl_status run_chunks(struct pipeline *p)
     enum bl_status status = BL_OK;
     while (status == BL_OK && *p->done < p->host.batch) {
         if (w->count == 0 && p->next < p->host.batch) {
-            p->count = bl_min(p->most, bl_chunk_count(&p->host, p->next, bytes));
+            p->count = chunk_count(p, bytes);
             if (!bl_chunk_lay_out(w, p->e, &p->host, p->next, p->count, p->pinned))
                 return BL_NOMEM;
         }

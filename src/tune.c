@@ -114,7 +114,6 @@ static double gpu_seconds(unsigned id, double m, double n, double nrhs)
 
 #define IN_FLIGHT 1024 /* matrices that the card works on at a time, about */
 #define TINY 32        /* up to this order no column is waited for */
-#define FEW 4          /* of a batch: each has the whole device in turn */
 
 static double column_seconds(const struct bl_call *c)
 {
@@ -304,7 +303,7 @@ enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c)
     enum bl_precision p = bl_precision(c->id);
     int from = fast_from[r], limit = exact_to[r][p];
     int of_batch = c->uplo == 'U' ? upper_exact_to[r][p] : batch_exact_to[r][p];
-    if (c->batch > FEW && of_batch)
+    if (c->batch > BL_FEW && of_batch)
         limit = of_batch;
     if (limit && bl_min(c->m, c->n) > limit)
         return BL_FAST;
