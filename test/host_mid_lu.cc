@@ -13,11 +13,15 @@
 namespace bl
 {
 
-/* As mid_lu_s.cu and its like, but less of them. */
+/* As mid_lu_s.cu and its like, but less of them; those of six rows a lane have a loop of
+ * its own for the second half of a panel's columns in every precision. */
 #define BL_TABLES(letter, T, C)                                                          \
-    const MidKernel mid_lu_##letter[] = {                                                \
-        on_chip<T, 2, C, 2, 8>(), on_chip<T, 3, C, 4, 4>(), {}};                         \
-    const MidKernel mid_scaled_##letter[] = {on_chip<T, 2, C, 3, 8, true>(), {}};        \
+    const MidKernel mid_lu_##letter[] = {on_chip<T, 2, C, 2, 8>(),                       \
+                                         on_chip<T, 3, C, 4, 4>(),                       \
+                                         on_chip<T, 6, C, 5, 1>(),                       \
+                                         {}};                                            \
+    const MidKernel mid_scaled_##letter[] = {                                            \
+        on_chip<T, 2, C, 3, 8, true>(), on_chip<T, 6, C, 5, 1, true>(), {}};             \
     const BlockedKernels mid_blocked_##letter = {};                                      \
     const SolveKernels mid_solve_##letter = {};
 BL_TABLES(s, float, 8)
@@ -72,10 +76,13 @@ void test_all(int repeats)
 {
     test_getrf<T>(2 * repeats, 33, 64);
     test_getrf<T>(repeats, 65, 96);
+    test_getrf<T>(2, 97, 130);
     if (!Traits<T>::complex)
         test_gesv<T>(repeats, 33, 64);
     test_gedet<T>("chip", repeats, 64, false);
+    test_gedet<T>("chip", 1, 120, false);
     test_getrfsp<T>(repeats, 33, 64);
+    test_getrfsp<T>(2, 65, 120);
 }
 
 } // namespace
