@@ -284,6 +284,11 @@ int main(int argc, char **argv)
         argc--;
         argv++;
     }
+    enum bl_reason why;
+    if (!bl_engine_start(&why)) { /* the CPU would be held against itself */
+        fprintf(stderr, "crossover: no GPU: %s\n", bl_engine_why());
+        return 1;
+    }
     struct call c = {.uplo = 'L', .trans = 'N'};
     allocate(&c);
     for (unsigned r = 0; r < BL_LAPACK_ROUTINES; r++) {

@@ -266,6 +266,11 @@ int main(int argc, char **argv)
     bool reference =
         bl_find(bl_id(BL_ROW_GETRF, BL_D), BL_WIDE, (const void *)(uintptr_t)call)
             .reference;
+    enum bl_reason why;
+    if (!bl_engine_start(&why)) { /* the CPU would be held against itself */
+        fprintf(stderr, "host_batch: no GPU: %s\n", bl_engine_why());
+        return 1;
+    }
     a = malloc(bytes);
     b = malloc(bytes);
     ipiv = malloc(bytes);
