@@ -41,6 +41,7 @@ struct pipeline {
     struct bl_lane *lane;
     struct bl_traffic *traffic;
     bool pinned[BL_REGIONS];
+    bool *refused;       /* the device has not read what was taken for pinned */
     int64_t next, *done; /* problems sent, and written back */
     int64_t most;        /* problems a chunk: less than what fits when memory is short */
     int tracks, tracks_allowed;
@@ -102,12 +103,20 @@ static bool all_pinned(const struct bl_engine *e, const struct bl_job *host,
 
 /* ---- all of it on one queue ---- */
 
+/* Between its ends an operand may not be pinned, for which the device then refuses the
+ * copy: bl_pipeline() goes by the ring instead. */
+static enum bl_status directly(const struct pipeline *p, enum bl_status status)
+{
+    *p->refused |= status == BL_FAULT;
+    return status;
+}
+
 /* What the device reads itself, in pinned memory: an operand without gaps. */
 static enum bl_status send_flat(const struct pipeline *p, const struct bl_region *r,
                                 char *arena, void *queue)
 {
     p->traffic->in += r->bytes;
-    return p->e->copy_in(queue, arena + r->at, r->flat, r->bytes);
+    return directly(p, p->e->copy_in(queue, arena + r->at, r->flat, r->bytes));
 }
 
 /* Columns of a single matrix, of about so many bytes: from *col on, which is then the
@@ -124,9 +133,9 @@ static enum bl_status send_columns(const struct pipeline *p, const struct bl_chu
     *col += m.cols;
     p->traffic->in += column * cols;
     if (column == theirs)
-        return p->e->copy_in(queue, arena + m.from, from, column * cols);
-    return p->e->copy_in_columns(queue, arena + m.from, pitch, from, theirs, column,
-                                 cols);
+        return directly(p, p->e->copy_in(queue, arena + m.from, from, column * cols));
+    return directly(p, p->e->copy_in_columns(queue, arena + m.from, pitch, from, theirs,
+                                             column, cols));
 }
 
 static enum bl_status send_direct(const struct pipeline *p, const struct bl_chunk *c,
@@ -690,7 +699,8 @@ enum bl_status bl_pipeline(const struct bl_engine *e, const struct bl_job *host,
                          .most = host->batch,
                          .tracks_allowed = BL_TRACKS};
     enum bl_status status;
-    bool again;
+    bool again, refused = false;
+    p.refused = &refused;
     p.pinned[BL_REGION_A] = all_pinned(e, host, &host->a, host->m, host->n);
     p.pinned[BL_REGION_B] = all_pinned(e, host, &host->b, host->n, host->nrhs);
     p.lane = bl_lane_take();
@@ -703,6 +713,10 @@ enum bl_status bl_pipeline(const struct bl_engine *e, const struct bl_job *host,
             bl_lane_settle(e, p.lane);
         drop_chunks(&p);
         again = status == BL_NOMEM && ask_for_less(&p);
+        if (status == BL_FAULT && refused) {
+            p.pinned[BL_REGION_A] = p.pinned[BL_REGION_B] = refused = false;
+            again = true;
+        }
     } while (again);
     bl_lane_give(p.lane);
     return status;
