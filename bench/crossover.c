@@ -2,7 +2,8 @@
  * host memory, per routine and precision: time on each side at growing n, and the n where
  * they cross, as a row to paste into src/tune.def.
  *
- *     BATCHLAPACK_LAPACK=/path/of/the/lapack bench/crossover [largest n] [routine ...]
+ *     BATCHLAPACK_ENGINE=FILE BATCHLAPACK_LAPACK=FILE bench/crossover [largest n]
+ *         [routine ...]
  *
  * OPENBLAS_NUM_THREADS=1 measures OpenBLAS with one thread; bench/thresholds reads a
  * record of all three (bench/host). A routine is dgetrf, or getrf for all precisions;

@@ -33,8 +33,7 @@ struct bl_region {
 
 struct bl_chunk {
     const struct bl_job *host;
-    struct bl_job
-        *alone; /* in its place, where a job with items is down to one of them */
+    struct bl_job *alone; /* in its place: one problem of a job with items */
     int64_t first, count; /* problems of the host's job */
     struct bl_region region[BL_REGIONS];
     size_t in_from, in_to, out_from, out_to; /* spans that go through pinned memory */
