@@ -1,7 +1,10 @@
-/* Which Cholesky jobs mid_cholesky_fast.cuh takes, its kernel, and the launches. Called
- * by mid_cholesky.cu. */
+/* Which Cholesky jobs go to the matrix units, by mid_cholesky_tiles.cuh or, beyond what
+ * fits the chip, by mid_cholesky_fast.cuh; the kernels, and the launches. Called by
+ * mid_cholesky.cu. */
 #include "family.h"
 #include "mid_cholesky_fast.cuh"
+#include "mid_cholesky_tiles.cuh"
+#include "shared_memory.h"
 
 static_assert(BL_S == 0 && BL_D == 1);
 
@@ -30,6 +33,21 @@ __global__ void __launch_bounds__(FastCholesky<T, UPPER>::WARPS *LANES, SHARING)
 #endif
 }
 
+/* A block a matrix of up to 16 OWN W rows. Shared memory: what is done of it. */
+template <class T, bool UPPER, int W, int OWN, int BLOCKS>
+__global__ void __launch_bounds__(W *LANES, BLOCKS)
+    potrf_tiles(const __grid_constant__ MidCholesky g)
+{
+#if __CUDA_ARCH__ >= 900
+    extern __shared__ __align__(16) char memory[];
+    __shared__ MidCholeskyShared<T> shared;
+    Team team;
+    team.thread = threadIdx.x;
+    team.threads = blockDim.x;
+    TileCholesky<T, UPPER, W, OWN>(g, shared, (T *)memory, team, blockIdx.x).run(g);
+#endif
+}
+
 constexpr int WIDTH = FastCholesky<double, false>::WIDTH,
               THREADS = FastCholesky<double, false>::WARPS * LANES;
 
@@ -51,9 +69,42 @@ constexpr Kernels kernels_of()
 
 const Kernels kernels[2] = {kernels_of<float>(), kernels_of<double>()}; /* s, d */
 
-/* Orders from which it is ahead of mid_cholesky_fused.cu: s, d. Behind powers of two, so
- * that matrices that share a launch agree about it. */
-constexpr int64_t FAST_FROM[2] = {513, 257};
+struct TileKernel {
+    const void *kernel[2]; /* 'L', 'U' */
+    int warps, most;       /* of a block; rows */
+};
+
+template <class T, int W, int OWN, int BLOCKS>
+constexpr TileKernel tile_kernel()
+{
+    return {{(const void *)potrf_tiles<T, false, W, OWN, BLOCKS>,
+             (const void *)potrf_tiles<T, true, W, OWN, BLOCKS>},
+            W,
+            TileCholesky<T, false, W, OWN>::MOST};
+}
+
+const TileKernel tile_kernels[2][3] = {
+    {tile_kernel<float, 2, 2, 8>(), tile_kernel<float, 4, 2, 4>(),
+     tile_kernel<float, 8, 2, 2>()},
+    {tile_kernel<double, 2, 2, 8>(), tile_kernel<double, 4, 2, 3>(),
+     tile_kernel<double, 8, 2, 1>()}};
+
+/* Orders up to which a matrix goes by tiles, and from which by slices, between which
+ * mid_cholesky_fused.cu is ahead: s, d. Powers of two, so that matrices that share a
+ * launch agree about it. */
+constexpr int64_t TILES_TO = 256, SLICES_FROM[2] = {513, 257};
+
+bool goes_by_tiles(const struct bl_job *job)
+{
+    return job->n <= TILES_TO;
+}
+
+size_t tile_bytes(const struct bl_job *job)
+{
+    return job->precision == BL_S
+               ? TileCholesky<float, false, 1, 1>::elements(int(job->n)) * sizeof(float)
+               : TileCholesky<double, false, 1, 1>::elements(int(job->n)) * sizeof(double);
+}
 
 /* Blocks a matrix, so that few of them fill the card. */
 int64_t blocks_of(const struct bl_job *job, const Card &card)
@@ -67,19 +118,40 @@ bool takes(const struct bl_job *job, const Card &card)
 {
     return job->routine == BL_POTRF && job->arithmetic == BL_FAST &&
            (job->precision == BL_S || job->precision == BL_D) && card.capability >= 90 &&
-           job->n >= FAST_FROM[job->precision] && job->n <= 1024 && job->batch >= 1 &&
-           job->batch <= INT32_MAX &&
-           size_t(kernels[job->precision].bytes + kernels[job->precision].own_bytes) <=
+           (goes_by_tiles(job) || job->n >= SLICES_FROM[job->precision]) &&
+           job->n >= 1 && job->n <= 1024 && job->batch >= 1 && job->batch <= INT32_MAX &&
+           (goes_by_tiles(job) ? tile_bytes(job) : kernels[job->precision].bytes) +
+                   kernels[job->precision].own_bytes <=
                card.shared_bytes;
 }
 
 size_t workspace(const struct bl_job *job, const Card &card)
 {
-    return blocks_of(job, card) > 1 ? job->batch * kernels[job->precision].kept_bytes : 0;
+    return !goes_by_tiles(job) && blocks_of(job, card) > 1
+               ? job->batch * kernels[job->precision].kept_bytes : 0;
+}
+
+cudaError_t launch_tiles(const struct bl_job *job, const Card &card, cudaStream_t stream)
+{
+    const TileKernel *k = tile_kernels[job->precision];
+    while (job->n > k->most)
+        k++;
+    const void *kernel = k->kernel[job->uplo == 'U'];
+    MidCholesky g = {job->a, job->info, job->items, int(job->n), job->int_size};
+    void *parameters[] = {&g};
+    const cudaError_t error =
+        allow_all_shared(kernel, card, kernels[job->precision].own_bytes);
+    return error != cudaSuccess
+               ? error
+               : cudaLaunchKernel(kernel, dim3(unsigned(job->batch)),
+                                  dim3(unsigned(k->warps * LANES)), parameters,
+                                  tile_bytes(job), stream);
 }
 
 cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stream)
 {
+    if (goes_by_tiles(job))
+        return launch_tiles(job, card, stream);
     const Kernels &k = kernels[job->precision];
     const void *kernel = k.kernel[job->uplo == 'U'];
     const int64_t most = blocks_of(job, card);

@@ -128,6 +128,97 @@ BL_HD void quick_root(R, R &length, R &scale, R &near)
 }
 #endif
 
+/* ---- where a few units in the last place do not matter ---- */
+
+/* Approximations of 1 / d and 1 / sqrt(d), of 20 bits or more, for d in the range of
+ * is_near_root(). */
+BL_HD float seed_of_reciprocal(float d)
+{
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(d));
+    return y;
+#else
+    return (1 - 0x1p-22f) / d;
+#endif
+}
+
+BL_HD double seed_of_reciprocal(double d)
+{
+#ifdef __CUDA_ARCH__
+    double y;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
+    return y;
+#else
+    return (1 + 0x1p-20) / d;
+#endif
+}
+
+BL_HD float seed_of_root(float d)
+{
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(d));
+    return y;
+#else
+    return (1 + 0x1p-22f) / sqrtf(d);
+#endif
+}
+
+BL_HD double seed_of_root(double d)
+{
+#ifdef __CUDA_ARCH__
+    double y;
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
+    return y;
+#else
+    return (1 - 0x1p-20) / sqrt(d);
+#endif
+}
+
+/* 1 / d = seed + seed * rest, rounding apart. */
+template <class R>
+struct NearReciprocal {
+    R seed, rest;
+    BL_HD explicit NearReciprocal(R d) : seed(seed_of_reciprocal(d))
+    {
+        const R e = fma(-d, seed, R(1));
+        rest = fma(e, e, e);
+    }
+};
+
+/* Of several pivots the largest is one that is_near_root() if all of them are such that
+ * these can do them. */
+BL_HD unsigned near_root_key(double x)
+{
+#ifdef __CUDA_ARCH__
+    return unsigned(__double2hiint(x)) - (623u << 20);
+#else
+    return x >= 0x1p-60 && x <= 0x1p60 ? 0 : ~0u;
+#endif
+}
+BL_HD unsigned near_root_key(float x)
+{
+#ifdef __CUDA_ARCH__
+    return __float_as_uint(x) - (67u << 23);
+#else
+    return x >= 0x1p-60f && x <= 0x1p60f ? 0 : ~0u;
+#endif
+}
+template <class R>
+BL_HD bool is_near_root(unsigned key)
+{
+    return key < (sizeof(R) == 8 ? 800u << 20 : 120u << 23);
+}
+
+/* 1 / sqrt(d), within few units in the last place. */
+template <class R>
+BL_HD R near_inverse_root(R d)
+{
+    const R y = seed_of_root(d), e = fma(d, -(y * y), R(1));
+    return fma(fma(e, R(0.375), R(0.5)), y * e, y);
+}
+
 /* x / length, where scale = 1 / length; `near` is the same within few units. */
 template <class R>
 BL_HD R quotient(R x, R length, R scale, R near)

@@ -520,8 +520,7 @@ void bl_batch(unsigned id, unsigned spelling, void **v, const void *caller)
                       .wide = (spelling & BL_WIDE) || t.wide,
                       .v = v,
                       .caller = caller};
-    if (atomic_load_explicit(&bl_lanes_hold_memory, memory_order_relaxed))
-        bl_pipeline_count_call();
+    bl_pipeline_count_call();
     b.begin = bl_config()->counted ? bl_now() : 0;
     bl_set_status(BL_OK);
     bool decoded = decode(&b);

@@ -206,6 +206,8 @@ static inline double bl_flops(unsigned id, double m, double n, double nrhs)
 }
 /* Predicted seconds that the GPU saves over the program's LAPACK; > 0: worth it. */
 double bl_saving(const struct bl_call *c);
+/* Is a call of LAPACK so small that no shape of it is worth it, nor of one in it? */
+bool bl_hopeless(unsigned id, bool reference, bool wide, void *const *v);
 struct bl_cost bl_cost(const struct bl_call *c); /* of all of a batch */
 /* What of a batch's cost on the GPU does not grow with the number of its matrices. */
 double bl_batch_latency(const struct bl_call *c);
@@ -255,11 +257,16 @@ enum bl_status bl_pipeline(const struct bl_engine *engine, const struct bl_job *
                            int64_t *done, struct bl_traffic *traffic);
 void bl_pipeline_after_fork(void);
 
-/* Device and pinned memory that no call has used for this many calls of the process is
- * given back. Callers look at the flag first. */
+/* Device and pinned memory that no call has used for about so many calls of the process
+ * is given back. */
 #define BL_IDLE_CALLS 1000
 extern _Atomic bool bl_lanes_hold_memory;
-void bl_pipeline_count_call(void);
+void bl_lanes_count_call(void);
+static inline void bl_pipeline_count_call(void)
+{
+    if (atomic_load_explicit(&bl_lanes_hold_memory, memory_order_relaxed))
+        bl_lanes_count_call();
+}
 /* Pinned memory of a call, at most. A result that fits is complete in there before the
  * first byte of the caller's is written. */
 #define BL_RING_BYTES ((size_t)64 << 20)

@@ -140,19 +140,34 @@ static void outer(const struct bl_call *c, unsigned spelling, void **v,
     run(c, spelling, v, t);
 }
 
+/* The smallest calls, where every nanosecond shows, need not be decoded: they and what
+ * LAPACK calls for them are forwarded, whatever else they are. */
+static bool goes_straight_on(unsigned id, bool wide, void *const *v, bool reference)
+{
+    if (bl_config()->counted || bl_mode() == BATCHLAPACK_MODE_GPU ||
+        !bl_hopeless(id, reference, wide, v))
+        return false;
+    bl_pipeline_count_call();
+    return true;
+}
+
 void bl_dispatch(unsigned id, unsigned spelling, void **v, const void *caller)
 {
     struct bl_call c;
     struct bl_target t = bl_find(id, spelling, caller);
+    bool wide = (spelling & BL_WIDE) || t.wide;
+    if (goes_straight_on(id, wide, v, t.reference)) {
+        bl_forward(t, id, spelling, v);
+        return;
+    }
     if (bl_nested(__builtin_frame_address(0))) {
         if (bl_config()->counted)
             bl_stats_nested(id);
         bl_forward(t, id, spelling, v);
         return;
     }
-    if (atomic_load_explicit(&bl_lanes_hold_memory, memory_order_relaxed))
-        bl_pipeline_count_call();
-    bl_decode(&c, id, (spelling & BL_WIDE) || t.wide, v);
+    bl_pipeline_count_call();
+    bl_decode(&c, id, wide, v);
     c.reference = t.reference;
     outer(&c, spelling, v, t);
 }

@@ -148,9 +148,13 @@ static void release_idle(const struct bl_engine *e)
     leave(&before);
 }
 
-void bl_pipeline_count_call(void)
+/* A thread's calls are counted in eights: threads that make nothing but small calls shall
+ * not wait for each other's cache line. */
+void bl_lanes_count_call(void)
 {
-    if (atomic_fetch_add(&calls, 1) + 1 < BL_IDLE_CALLS)
+    enum { TOGETHER = 8 };
+    static _Thread_local BL_FAST_TLS unsigned own;
+    if (++own % TOGETHER || atomic_fetch_add(&calls, TOGETHER) + TOGETHER < BL_IDLE_CALLS)
         return;
     const struct bl_engine *e = bl_engine_now();
     atomic_store(&calls, 0);

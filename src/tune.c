@@ -38,6 +38,8 @@ enum { FAST, REFERENCE, KINDS }; /* the program's LAPACK */
 static double cpu_rate[KINDS][BL_LAPACK_IDS];
 /* Shapes below this in every dimension cost the CPU less than LATENCY. */
 static int64_t hopeless[KINDS][BL_LAPACK_IDS];
+/* The least of it in a precision: what is below calls nothing that is not. */
+static int64_t all_hopeless[KINDS][BL_PRECISIONS];
 static const int fast_from[BL_ROUTINES] = {
 #define T(name, flops, fast_lapack, reference, chain) chain,
 #define E(name, flops, chain) chain,
@@ -222,6 +224,12 @@ static void read_tune(void)
     const char *path = bl_option_text(BL_OPTION_TUNE);
     if (path)
         read_tune_file(path);
+    for (int kind = 0; kind < KINDS; kind++)
+        for (unsigned id = 0; id < BL_LAPACK_IDS; id++) {
+            int64_t *least = &all_hopeless[kind][bl_precision(id)];
+            *least = id < BL_PRECISIONS ? hopeless[kind][id]
+                                        : bl_min(*least, hopeless[kind][id]);
+        }
     atomic_store_explicit(&ready, true, memory_order_release);
 }
 
@@ -278,6 +286,16 @@ struct bl_cost bl_cost(const struct bl_call *c)
     if (c->operations <= 0)
         cost_unnoticed(c, &seconds);
     return seconds;
+}
+
+bool bl_hopeless(unsigned id, bool reference, bool wide, void *const *v)
+{
+    need_tune();
+    int64_t size = 0;
+    for (const char *letter = bl_row(id)->args; *letter; letter++, v++)
+        if (*letter == 'n' || *letter == 'm' || *letter == 'r')
+            size = bl_max(size, wide ? *(const int64_t *)*v : *(const int32_t *)*v);
+    return size < all_hopeless[reference][bl_precision(id)];
 }
 
 double bl_saving(const struct bl_call *c)

@@ -10,6 +10,7 @@
 #include <complex>
 #include "mid_cholesky_fast.cuh"
 #include "mid_cholesky_solve.cuh"
+#include "mid_cholesky_tiles.cuh"
 #include "mid_potri.cuh"
 #include "host_cases.h"
 
@@ -212,6 +213,40 @@ void run_fast(Case<T> &c, int blocks)
     c.info = info;
 }
 
+/* As mid_cholesky_fast.cu launches it. */
+template <class T, bool UPPER, int W, int OWN>
+void run_tiles(Case<T> &c)
+{
+    using Tiles = TileCholesky<T, UPPER, W, OWN>;
+    static MidCholeskyShared<T> shared;
+    std::vector<Unit> memory(Tiles::elements(c.n) * sizeof(T) / sizeof(Unit));
+    memset(memory.data(), 0xff, memory.size() * sizeof(Unit));
+    int info = -99;
+    MidCholesky g = {};
+    g.a = {c.a.data(), nullptr, c.lda, 0};
+    g.info = {&info, nullptr, 0, 1};
+    g.n = c.n;
+    g.int_size = 4;
+    host_warp::run(W * LANES, [&](int thread) {
+        Team team;
+        team.thread = thread;
+        team.threads = W * LANES;
+        Tiles(g, shared, (T *)memory.data(), team, 0).run(g);
+    });
+    c.info = info;
+}
+
+template <class T, bool UPPER>
+void run_tiles(Case<T> &c)
+{
+    if (c.n <= 64)
+        run_tiles<T, UPPER, 2, 2>(c);
+    else if (c.n <= 128)
+        run_tiles<T, UPPER, 8, 1>(c);
+    else
+        run_tiles<T, UPPER, 6, 3>(c);
+}
+
 /* Fast arithmetic: in the order of 'L', fused; real numbers on tensor cores, too. */
 template <class T, bool UPPER>
 void test_fast(int repeats)
@@ -226,7 +261,8 @@ void test_fast(int repeats)
         Case<T> c(which < 8 ? kinds[which] : RANDOM, n, n, 0);
         c.a =
             which < 8 ? definite<T>(c.kind, UPPER, n, c.lda) : graded<T>(UPPER, n, c.lda);
-        const bool fused = Traits<T>::complex || turn / 9 % 2;
+        const bool fused = Traits<T>::complex || turn / 9 % 3 == 1;
+        const bool tiles = n <= 256 && turn / 9 % 3 == 2;
         if (c.kind != TINY && c.kind != HUGE_)
             keep_one_small(c.a, n, c.lda);
         const int bad = below(n);
@@ -235,15 +271,19 @@ void test_fast(int repeats)
         c.a0 = c.a;
         const Array<T> before = c.a;
         const int blocks = turn % 2 ? 1 : 2 + below(4);
-        if constexpr (!Traits<T>::complex)
-            if (!fused)
+        if constexpr (!Traits<T>::complex) {
+            if (tiles)
+                run_tiles<T, UPPER>(c);
+            else if (!fused)
                 run_fast<T, UPPER>(c, blocks);
+        }
         if (fused && blocks > 1)
             run_shared<T, UPPER, FUSED>(c, 2 << below(sizeof(T) == 16 ? 2 : 3));
         else if (fused)
             run<T, UPPER, FUSED>(c, n <= 160 && below(2));
         factor(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
-        c.label += text(" uplo=%s turn=%d blocks=%d fused=%d", uplo, turn, blocks, fused);
+        c.label += text(" uplo=%s turn=%d blocks=%d fused=%d tiles=%d", uplo, turn, blocks,
+                        fused, tiles);
         judge_by_residual(c, UPPER, before, report);
     }
 }
