@@ -486,6 +486,15 @@ int failures(void)
     return atomic_load(&failed);
 }
 
+void fail(char why[WHY_ROOM], const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    if (!*why)
+        vsnprintf(why, WHY_ROOM, format, ap);
+    va_end(ap);
+}
+
 /* ---- served by the engine? ---- */
 
 #define RERUN "BL_TEST_RERUN"
