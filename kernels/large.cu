@@ -20,7 +20,6 @@ namespace
 
 constexpr int64_t SMALLEST = 257; /* min(m, n) from which it is ahead of the others */
 constexpr int64_t SMALLEST_POTRF = 97;
-constexpr int64_t LONGEST = 1024; /* max(m, n) up to which another factors fewer */
 constexpr int64_t FEWEST = 33;
 constexpr int CHOLESKY_BLOCK = 64; /* netlib's, which its order for 'U' depends on */
 
@@ -1198,19 +1197,19 @@ bool has_size(const struct bl_job *job)
 {
     const int64_t order = least(job->m, job->n), other = job->m + job->n - order;
     return order >= (job->routine == BL_POTRF ? SMALLEST_POTRF : SMALLEST) ||
-           (job->routine == BL_GETRF && order >= FEWEST && other > LONGEST);
+           (job->routine == BL_GETRF && order >= FEWEST && other > BL_LARGEST_TOGETHER);
 }
 
-/* Up to how many matrices are worked on one after the other. Those to order LONGEST have
- * kernels for batches, whose blocks share a matrix's latency; LU is shorter so from a few
- * matrices on, by `bench/batched small`. */
+/* Up to how many matrices are worked on one after the other: BL_FEW at most of those that
+ * have kernels for batches, whose blocks share a matrix's latency; LU is shorter so from
+ * fewer on, by `bench/batched small`. */
 int64_t most_matrices(const struct bl_job *job)
 {
     const int64_t order = least(job->m, job->n), other = job->m + job->n - order;
     const int complex = job->precision >= BL_C;
-    if (other > LONGEST)
-        return order > 512 ? INT64_MAX : 4;
-    return !has_lu(job) ? 4 : other <= 512 ? 1 + complex : 2 + 2 * complex;
+    if (other > BL_LARGEST_TOGETHER)
+        return order > 512 ? INT64_MAX : BL_FEW;
+    return !has_lu(job) ? BL_FEW : other <= 512 ? 1 + complex : 2 + 2 * complex;
 }
 
 bool takes(const struct bl_job *job, const Card &card)

@@ -113,6 +113,13 @@ struct bl_device {
 
 #define BL_BUCKETS 32
 
+/* An engine's kernels for batches need not give the fast bits of those for one matrix.
+ * Matrices of max(m, n) up to the order may be taken one after the other only where there
+ * are few of them; so a batch goes to the engine in pieces that all have few or all more.
+ */
+#define BL_FEW 4
+#define BL_LARGEST_TOGETHER 1024
+
 /* A queue is one of queue_open's, or a CUDA stream of the program (NULL: the legacy
  * default stream). */
 struct bl_engine {
