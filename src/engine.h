@@ -142,7 +142,8 @@ struct bl_engine {
     enum bl_status (*host_free)(void *p);
 
     /* Asynchronous in the queue's order; `h` is memory from host_alloc or, on the way
-     * in, what memory_kind() says is pinned or managed. */
+     * in, what memory_kind() says is pinned at both ends: BL_FAULT where not all of it
+     * is. */
     enum bl_status (*copy_in)(void *queue, void *d, const void *h, size_t bytes);
     enum bl_status (*copy_out)(void *queue, void *h, const void *d, size_t bytes);
 
