@@ -100,8 +100,9 @@ typedef int32_t batchlapack_int;
  * Exactness. In exact arithmetic (BATCHLAPACK_ARITHMETIC) getrf, getrs, gesv, potrf,
  * potrs and posv give the bits of netlib LAPACK 3.11, matrix by matrix; the other
  * routines have IPIV and INFO of LAPACK's rules and results within its error bounds. What
- * a matrix gives never depends on the rest of the batch. A host call that runs on the CPU
- * has the bits of the program's own LAPACK.
+ * a matrix gives does not depend on the rest of the batch, but that in fast and auto
+ * arithmetic it may on whether there are more than 4 of about its size. A host call that
+ * runs on the CPU has the bits of the program's own LAPACK.
  */
 #define BATCHLAPACK_DECLARE(name, arguments)                                             \
     void s##name arguments(float, float, batchlapack_int)                                \

@@ -55,8 +55,9 @@ static int help(void)
                options[o].text);
     }
     puts(
-        "\n  --explain   say whether the program can be served, without running it:\n"
-        "              exit 0 when it can, 1 when it cannot, 2 when that is unknown\n"
+        "\n  --explain   say, without running it, whether the program or plug-in can be\n"
+        "              served: exit 0 when it can, 1 when it cannot, 2 when that is not\n"
+        "              known\n"
         "  --version   print the version\n"
         "  --help      print this text\n"
         "  --          end of options\n\n"

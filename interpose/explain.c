@@ -1,4 +1,5 @@
-/* Say whether a program can be served by the preload, without running it.
+/* Say whether a program, or a library that programs load, can be served by the preload,
+ * without running it.
  *
  * Asks the program's own loader for its libraries and reads the objects' symbols; ends in
  * one verdict line. Called by batchlapack-run --explain.
@@ -17,8 +18,9 @@
 #include "launcher.h"
 
 static struct {
-    struct object *all; /* in the loader's search order, the program first */
+    struct object *all; /* in the loader's search order, what was named first */
     size_t count;
+    bool library; /* that is no program: a plug-in, say */
     struct object self;
 } loaded;
 
@@ -41,7 +43,7 @@ static char *find_program(const char *name)
         if (!path[n])
             break;
     }
-    return realpath(strchr(name, '/') ? name : "/nowhere", NULL);
+    return strchr(name, '/') ? realpath(name, NULL) : NULL;
 }
 
 /* The interpreter of a #! script; behind env(1), the program that env starts. */
@@ -169,10 +171,10 @@ static int judge(bool script)
             const char *path = from < 0 ? "no library so far" : loaded.all[from].path;
             char *head = join(" imports, from ", path, ":");
             bool any = print_names(o, head, IMPORTS, owner, from);
-            direct |= any && from != 0;
+            direct |= any && (loaded.library || from != 0);
             free(head);
         }
-        if (k == 0)
+        if (k == 0 && !loaded.library)
             own = print_names(o,
                               " defines, and a program's own definition comes before a "
                               "preload (no call to these is served):",
@@ -183,7 +185,7 @@ static int judge(bool script)
                                     "calls to these are not served:",
                                     DEFINES, NULL, 0);
         else
-            for (int from = 1; from < (int)loaded.count; from++)
+            for (int from = !loaded.library; from < (int)loaded.count; from++)
                 inside |= print_names(o, " defines, and calls through the loader:",
                                       DEFINES | CALLS_OWN, owner, from);
         if (o->dlopens) {
@@ -193,9 +195,9 @@ static int judge(bool script)
             plugins = true;
         }
     }
-    if (privileged(loaded.all[0].path))
+    if (!loaded.library && privileged(loaded.all[0].path))
         return no("setuid, setgid or capabilities: the loader ignores the preload", "");
-    const bool starts = script || loaded.all[0].starts;
+    const bool starts = script || (loaded.all[0].starts && !loaded.library);
     if (starts && !script)
         printf("%s starts other programs: --explain takes those as well\n",
                loaded.all[0].path);
@@ -203,6 +205,10 @@ static int judge(bool script)
         return own        ? no("the program's own definitions", "")
                : symbolic ? no("-Bsymbolic", "")
                           : no("none of the routines is imported", "");
+    if (loaded.library)
+        printf("%s is served in every program that is, unless opened with "
+               "RTLD_DEEPBIND or asked by dlsym on its handle\n",
+               loaded.all[0].path);
     printf("served: %s%s%s\n",
            direct    ? "yes"
            : inside  ? "only calls inside libraries"
@@ -222,24 +228,33 @@ int explain(const char *name)
     bool script = false;
     for (int depth = 0;; depth++, script = true, name = interpreter) {
         char *path = find_program(name);
+        if (!path && !strchr(name, '/'))
+            return complain(2,
+                            "cannot explain %s: not on PATH; name a program, script or "
+                            "plug-in that is elsewhere by its path, as ./%s",
+                            name, name);
         why = path ? open_object(program, path) : strerror(errno);
         if (why)
             return complain(2, "cannot explain %s: %s", name, why);
         interpreter = depth < 5 ? script_interpreter(program) : NULL;
-        printf("%s: %s%s\n", path, interpreter ? "a script for " : "the program",
-               interpreter ? interpreter : "");
         if (!interpreter)
             break;
+        printf("%s: a script for %s\n", path, interpreter);
     }
-    if ((why = read_elf(program, &loaded.self)))
+    why = read_elf(program, &loaded.self);
+    loaded.library = !why && !program->interpreter && program->header.e_type == ET_DYN &&
+                     !program->pie;
+    printf("%s: %s\n", program->path,
+           loaded.library ? "a shared library" : "the program");
+    if (why)
         return no(why, "");
-    if (!program->interpreter)
-        return program->header.e_type == ET_DYN && !program->pie
-                   ? no("a shared library", "")
-                   : no("static: cannot be served", "");
-    if (access(program->interpreter, X_OK) != 0)
-        return no("its loader cannot be run: ", program->interpreter);
-    if (!list_libraries(program->interpreter, program->path))
+    const char *loader = loaded.library ? loaded.self.interpreter : program->interpreter;
+    if (!loader)
+        return no("static: cannot be served", "");
+    if (access(loader, X_OK) != 0)
+        return no("its loader cannot be run: ", loader);
+    /* A plug-in may find its libraries in the program only. */
+    if (!list_libraries(loader, program->path) && !loaded.library)
         return no("it cannot be loaded", "");
     return judge(script);
 }

@@ -20,7 +20,6 @@ namespace
 
 constexpr int64_t SMALLEST = 257; /* min(m, n) from which it is ahead of the others */
 constexpr int64_t SMALLEST_POTRF = 97;
-constexpr int64_t LONGEST = 1024; /* max(m, n) up to which another factors fewer */
 constexpr int64_t FEWEST = 33;
 constexpr int CHOLESKY_BLOCK = 64; /* netlib's, which its order for 'U' depends on */
 
@@ -469,32 +468,32 @@ bool is_last(const struct bl_job *job)
     return part_of(job).to == job->n;
 }
 
+/* Rows `rows` of the columns `right`, less the products of the columns `of` of A, or of
+ * its conjugate transpose for 'U' of Cholesky, and the rows of these numbers. */
+template <class T>
+void take_products(Matrix<T> &x, Range of, Range rows, Range right)
+{
+    const bool turned = x.job->uplo == 'U';
+    const int64_t i = rows.from, j = of.from;
+    update(x, LargeUpdate<T>{rows.to - i, right.to - right.from, of.to - j,
+                             turned ? x.at(j, i) : x.at(i, j), x.lda, x.at(j, right.from),
+                             x.lda, x.at(i, right.from), x.lda, turned ? TURNED : PLAIN,
+                             PLAIN, WHOLE});
+}
+
 /* The rows of U from i to i + w in the columns `right`, whose rows from j to i are there:
  * less the products of the latter, and solved for. */
 template <class T>
 void solve_row(Matrix<T> &x, int64_t j, int64_t i, int64_t w, Range right)
 {
-    const int64_t first = right.from, columns = right.to - first;
-    update(x, LargeUpdate<T>{w, columns, i - j, x.at(i, j), x.lda, x.at(j, first), x.lda,
-                             x.at(i, first), x.lda, PLAIN, PLAIN, WHOLE});
+    take_products(x, {j, i}, {i, i + w}, right);
     LargeStep<T> step = step_of(x, i, w);
     step.ipiv = nullptr;
-    step.right = first;
+    step.right = right.from;
     step.right_end = right.to;
     step.odd = &x.state->odd;
     step.chained = x.link();
     x.then(large_step(step, x.card, x.stream));
-}
-
-/* The rows below `next` in the columns `right`, less all products of the columns of A and
- * the rows from j to `next`. */
-template <class T>
-void update_below(Matrix<T> &x, int64_t j, int64_t next, Range right)
-{
-    const int64_t first = right.from;
-    update(x, LargeUpdate<T>{x.m - next, right.to - first, next - j, x.at(next, j), x.lda,
-                             x.at(j, first), x.lda, x.at(next, first), x.lda, PLAIN,
-                             PLAIN, WHOLE});
 }
 
 /* The interchanges of A with `order` pivots; those that begin with pivot i count. */
@@ -520,7 +519,7 @@ void apply_block(Matrix<T> &x, int64_t j, int64_t next, Range left, Range right)
         x.follows = false;
         for (int64_t i = j; i < next && right.from < right.to; i += LARGE_BLOCK<T>)
             solve_row(x, j, i, least(LARGE_BLOCK<T>, next - i), right);
-        update_below(x, j, next, right);
+        take_products(x, {j, next}, {next, x.m}, right);
         return;
     }
     LargeStep<T> step = step_of(x, j, next - j);
@@ -535,7 +534,7 @@ void apply_block(Matrix<T> &x, int64_t j, int64_t next, Range left, Range right)
         return;
     }
     x.then(large_step(step, x.card, x.stream));
-    update_below(x, j, next, right);
+    take_products(x, {j, next}, {next, x.m}, right);
 }
 
 /* The same of the columns `right`, which lie by rows; the rows of U go to A. */
@@ -701,6 +700,21 @@ bool waits_for_panels(const Matrix<T> &x, int64_t w, int64_t next, int64_t end)
  * which an update of a step's rows with all before them is not. */
 constexpr int64_t CATCH_UP = 512;
 
+/* The rows before `first` of the columns `part`, which have come now: a step's rows, of a
+ * block, by solve(block, rows). */
+template <class T, class Solve>
+void catch_up_rows(Matrix<T> &x, int64_t first, Range part, const Solve &solve)
+{
+    for (Range block = {0, 0}; block.from < first; block.from = block.to) {
+        block.to = least(block.from + CATCH_UP, first);
+        for (int64_t i = block.from, next; i < block.to; i = next) {
+            next = least(i + LARGE_BLOCK<T>, block.to);
+            solve(block, Range{i, next});
+        }
+        take_products(x, block, {block.to, first}, part);
+    }
+}
+
 /* The columns `part`, which have come now, take what the columns before them, up to
  * `first`, do to them: all interchanges at once, the rows of U, and one update of all
  * rows below, which is as wide as it can be. The columns before them have had all of
@@ -710,18 +724,10 @@ void catch_up(Matrix<T> &x, int64_t first, Range part)
 {
     x.then(large_forth(maps_of(x, first), x.at(0, part.from), x.lda, part.to - part.from,
                        nullptr, x.card, x.stream));
-    for (int64_t j = 0, end; j < first; j = end) {
-        end = least(j + CATCH_UP, first);
-        for (int64_t i = j, w; i < end; i += w) {
-            w = least(LARGE_BLOCK<T>, end - i);
-            solve_row(x, j, i, w, part);
-        }
-        if (end < first)
-            update(x, LargeUpdate<T>{first - end, part.to - part.from, end - j,
-                                     x.at(end, j), x.lda, x.at(j, part.from), x.lda,
-                                     x.at(end, part.from), x.lda, PLAIN, PLAIN, WHOLE});
-    }
-    update_below(x, 0, first, part);
+    catch_up_rows(x, first, part, [&](Range block, Range rows) {
+        solve_row(x, block.from, rows.from, rows.to - rows.from, part);
+    });
+    take_products(x, {0, first}, {first, x.m}, part);
 }
 
 LargeBlocks blocks_of(const struct bl_job *job, const Card &card, int64_t first,
@@ -881,43 +887,28 @@ bool gives_way_to_blocks(const Matrix<T> &x, int64_t w, int64_t end)
     return operations / BRIEF_RATE[x.job->precision][1] < double(w) / rate;
 }
 
-/* Rows `rows` of the columns `part` less the products of rows j .. j + w - 1 of U. */
-template <class T>
-void take_products_of_rows(Matrix<T> &x, int64_t j, int64_t w, Range rows, Range part)
-{
-    if (rows.from < rows.to)
-        update(x,
-               LargeUpdate<T>{rows.to - rows.from, part.to - part.from, w,
-                              x.at(j, rows.from), x.lda, x.at(j, part.from), x.lda,
-                              x.at(rows.from, part.from), x.lda, TURNED, PLAIN, WHOLE});
-}
-
 /* The columns `part` of U, which have come now: their rows above the part are solved for,
  * and the rest loses the products of these. */
 template <class T>
 void catch_up_upper(Matrix<T> &x, Range part)
 {
-    for (int64_t j = 0, end; j < part.from; j = end) {
-        end = least(j + CATCH_UP, part.from);
-        for (int64_t i = j, w; i < end; i += w) {
-            w = least(LARGE_BLOCK<T>, end - i);
-            LargeTriangle<T> s = {int(w),
-                                  x.at(i, i),
-                                  x.lda,
-                                  TURNED,
-                                  false,
-                                  false,
-                                  x.at(i, part.from),
-                                  x.lda,
-                                  part.to - part.from,
-                                  nullptr,
-                                  &x.state->info};
-            s.chained = x.link();
-            x.then(large_triangle(s, x.stream));
-            take_products_of_rows(x, i, w, {i + w, end}, part);
-        }
-        take_products_of_rows(x, j, end - j, {end, part.from}, part);
-    }
+    catch_up_rows(x, part.from, part, [&](Range block, Range rows) {
+        const int64_t i = rows.from;
+        LargeTriangle<T> s = {int(rows.to - i),
+                              x.at(i, i),
+                              x.lda,
+                              TURNED,
+                              false,
+                              false,
+                              x.at(i, part.from),
+                              x.lda,
+                              part.to - part.from,
+                              nullptr,
+                              &x.state->info};
+        s.chained = x.link();
+        x.then(large_triangle(s, x.stream));
+        take_products(x, rows, {rows.to, block.to}, part);
+    });
     update_triangle(x, 0, part.from, part.from, part.to);
 }
 
@@ -1206,19 +1197,19 @@ bool has_size(const struct bl_job *job)
 {
     const int64_t order = least(job->m, job->n), other = job->m + job->n - order;
     return order >= (job->routine == BL_POTRF ? SMALLEST_POTRF : SMALLEST) ||
-           (job->routine == BL_GETRF && order >= FEWEST && other > LONGEST);
+           (job->routine == BL_GETRF && order >= FEWEST && other > BL_LARGEST_TOGETHER);
 }
 
-/* Up to how many matrices are worked on one after the other. Those to order LONGEST have
- * kernels for batches, whose blocks share a matrix's latency; LU is shorter so from a few
- * matrices on, by `bench/batched small`. */
+/* Up to how many matrices are worked on one after the other: BL_FEW at most of those that
+ * have kernels for batches, whose blocks share a matrix's latency; LU is shorter so from
+ * fewer on, by `bench/batched small`. */
 int64_t most_matrices(const struct bl_job *job)
 {
     const int64_t order = least(job->m, job->n), other = job->m + job->n - order;
     const int complex = job->precision >= BL_C;
-    if (other > LONGEST)
-        return order > 512 ? INT64_MAX : 4;
-    return !has_lu(job) ? 4 : other <= 512 ? 1 + complex : 2 + 2 * complex;
+    if (other > BL_LARGEST_TOGETHER)
+        return order > 512 ? INT64_MAX : BL_FEW;
+    return !has_lu(job) ? BL_FEW : other <= 512 ? 1 + complex : 2 + 2 * complex;
 }
 
 bool takes(const struct bl_job *job, const Card &card)

@@ -212,8 +212,6 @@ struct bl_cost bl_cost(const struct bl_call *c); /* of all of a batch */
 /* What of a batch's cost on the GPU does not grow with the number of its matrices. */
 double bl_batch_latency(const struct bl_call *c);
 enum bl_arithmetic bl_arithmetic_of(const struct bl_call *c);
-/* So many matrices of a batch each have the whole device in turn. */
-#define BL_FEW 4
 #define BL_STARTUP_SECONDS 0.5
 
 /* ---- the engine (engine.c) and the pipeline (pipeline.c) --------------------------- */

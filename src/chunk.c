@@ -359,15 +359,13 @@ static size_t problem_bytes(const struct bl_job *host, const bool moved[BL_REGIO
     return sum;
 }
 
-/* Among others of other shapes a matrix of a larger order is a chunk, and so a job, of
- * its own: the engine's kernels for batches end there, and it has faster ones for a large
- * matrix alone. */
-#define LARGEST_TOGETHER 1024
-
+/* Among others of other shapes a matrix of a larger order than the engine's kernels for
+ * batches take is a chunk, and so a job, of its own: it has faster ones for such a one.
+ */
 static bool is_alone(const struct bl_job *host, int64_t problem)
 {
     const struct bl_problem p = bl_problem_of(host, problem);
-    return bl_min(p.m, p.n) > 0 && bl_max(p.m, p.n) > LARGEST_TOGETHER;
+    return bl_min(p.m, p.n) > 0 && bl_max(p.m, p.n) > BL_LARGEST_TOGETHER;
 }
 
 int64_t bl_chunk_count(const struct bl_job *host, int64_t first, size_t bytes)

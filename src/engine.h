@@ -113,6 +113,13 @@ struct bl_device {
 
 #define BL_BUCKETS 32
 
+/* An engine's kernels for batches need not give the fast bits of those for one matrix.
+ * Matrices of max(m, n) up to the order may be taken one after the other only where there
+ * are few of them; so a batch goes to the engine in pieces that all have few or all more.
+ */
+#define BL_FEW 4
+#define BL_LARGEST_TOGETHER 1024
+
 /* A queue is one of queue_open's, or a CUDA stream of the program (NULL: the legacy
  * default stream). */
 struct bl_engine {
@@ -135,7 +142,8 @@ struct bl_engine {
     enum bl_status (*host_free)(void *p);
 
     /* Asynchronous in the queue's order; `h` is memory from host_alloc or, on the way
-     * in, what memory_kind() says is pinned or managed. */
+     * in, what memory_kind() says is pinned at both ends: BL_FAULT where not all of it
+     * is. */
     enum bl_status (*copy_in)(void *queue, void *d, const void *h, size_t bytes);
     enum bl_status (*copy_out)(void *queue, void *h, const void *d, size_t bytes);
 

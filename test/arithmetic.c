@@ -179,7 +179,7 @@ int main(void)
         {"one-of-two-sizes", 'd', 2, {{'U', 128, 7}, {'U', 129, 6}}, 6},
     };
     int failed = 0;
-    find_mock("arithmetic");
+    need_mock("arithmetic");
     batchlapack_set_mode(BATCHLAPACK_MODE_GPU);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int64_t fast = fast_of(cases[i].precision, cases[i].group, cases[i].many);

@@ -14,7 +14,6 @@
  */
 #include <complex.h>
 #include <dirent.h>
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,14 +23,12 @@
 #include <unistd.h>
 
 #include "bl.h"
-#include "mock_engine.h"
+#include "mock_controls.h"
 #include "reference.h"
 #include "workers.h"
 
 static const struct bl_engine *engine;
 static bool heavy, small, tiny; /* few sizes, for tools that slow everything down */
-static void (*mock_order)(const struct mock_order *order); /* NULL: another engine */
-static void (*mock_counted)(struct mock_counts *counts);
 
 #define GAP 3
 #define INTEGER_GUARD (-99)
@@ -656,7 +653,7 @@ static void large_triangle(int64_t item, void *data)
     if (triangles[item].part) {
         mock_order(
             &(struct mock_order){.step = MOCK_STEPS, .part = triangles[item].part});
-        mock_counted(&before);
+        mock_counts(&before);
     }
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < lda; i++) {
@@ -691,7 +688,7 @@ static void large_triangle(int64_t item, void *data)
     if (traffic.in * 10 > square * 6 || traffic.out * 10 > square * 6)
         snprintf(why, sizeof why, "more than the triangle crossed the link");
     if (triangles[item].part) {
-        mock_counted(&after);
+        mock_counts(&after);
         if (after.parts - before.parts != (uint64_t)(n / triangles[item].part))
             snprintf(why, sizeof why, "not as many parts as ordered");
         mock_order(&(struct mock_order){.step = MOCK_STEPS});
@@ -1009,7 +1006,7 @@ static struct batch random_batch(enum bl_routine_id r, int64_t n, int64_t count,
 static uint64_t steps_taken(enum mock_step step)
 {
     struct mock_counts counted;
-    mock_counted(&counted);
+    mock_counts(&counted);
     return counted.step[step];
 }
 
@@ -1157,9 +1154,9 @@ static void in_parts(int64_t item)
     new_problems(&s, 1);
     pose(&s, 0, NULL, CLASS_RANDOM, (uint64_t)item);
     mock_order(&parts);
-    mock_counted(&before);
+    mock_counts(&before);
     run(&s);
-    mock_counted(&after);
+    mock_counts(&after);
     int64_t wanted = (s.n + parts.part - 1) / parts.part;
     if (!*s.why && (int64_t)(after.parts - before.parts) != wanted - 1)
         complain(&s, -1, "parts", "not as many as ordered");
@@ -1261,23 +1258,13 @@ static void overlap(void)
         s.pinned = pinned;
         mock_order(&nothing);
         run(&s);
-        mock_counted(&counted);
+        mock_counts(&counted);
         if (counted.most_under_way < least || counted.most_under_way > 8)
             complain(&s, -1, "chunks under way",
                      counted.most_under_way < least ? "few" : "many");
     }
     drop_problems(&s);
     verdict(s.why, "batch-overlap");
-}
-
-static void find_mock(void)
-{
-    const char *path = getenv("BATCHLAPACK_ENGINE");
-    void *handle = path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    void *set = handle ? dlsym(handle, "mock_set") : NULL;
-    void *read = handle ? dlsym(handle, "mock_read") : NULL;
-    memcpy(&mock_order, &set, sizeof set);
-    memcpy(&mock_counted, &read, sizeof read);
 }
 
 /* ---- past 2^31 elements ---- */

@@ -19,14 +19,12 @@
 
 #include "batchlapack.h"
 #include "bl.h"
-#include "mock_engine.h"
+#include "mock_controls.h"
 #include "reference.h"
 
 #define FIRST_BATCHED ((enum bl_row)BL_LAPACK_ROUTINES)
 
 static const struct bl_engine *engine;
-static void (*mock_order)(const struct mock_order *); /* NULL: the CUDA engine */
-static void (*mock_counted)(struct mock_counts *);
 static bool heavy;
 
 enum memory { PAGEABLE, PINNED, DEVICE, DEVICE_ARRAYS, MEMORIES };
@@ -1133,11 +1131,11 @@ static void hands_back(enum bl_row row, enum bl_precision p)
     pose(&s, 9);
     for (int64_t i = 0; i < s.count; i++)
         there += s.m[s.of[i]] > 0 && s.n[s.of[i]] > 0;
-    mock_counted(&before);
+    mock_counts(&before);
     mock_order(&(struct mock_order){.step = MOCK_STEPS, .hand_back = 3});
     run(&s);
     mock_order(&none);
-    mock_counted(&after);
+    mock_counts(&after);
     if (!*s.why && (int64_t)(after.problems - before.problems) < there)
         snprintf(s.why, sizeof s.why, "the engine did %lld of %lld",
                  (long long)(after.problems - before.problems), (long long)there);
@@ -1206,10 +1204,7 @@ static bool find_engine(void)
         return false;
     }
     engine = symbol;
-    symbol = dlsym(handle, "mock_set");
-    memcpy(&mock_order, &symbol, sizeof symbol);
-    symbol = dlsym(handle, "mock_read");
-    memcpy(&mock_counted, &symbol, sizeof symbol);
+    find_mock();
     must(engine->queue_open(&queue), "queue");
     void *p;
     must(engine->host_alloc(STAGE, &p), "stage");

@@ -574,7 +574,7 @@ static void crowd(void)
 
 int main(int argc, char **argv)
 {
-    find_mock("faults");
+    need_mock("faults");
     if (argc == 5) {
         int s = atoi(argv[2]), at = atoi(argv[3]);
         unsigned id = (unsigned)atoi(argv[4]);

@@ -17,7 +17,6 @@
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,20 +34,8 @@ static bool heavy, fast;
 struct test {
     enum bl_precision p;
     bool gpu;
-    char why[400];
+    char why[WHY_ROOM];
 };
-
-static void fail(struct test *t, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void fail(struct test *t, const char *format, ...)
-{
-    va_list ap;
-    va_start(ap, format);
-    if (!*t->why)
-        vsnprintf(t->why, sizeof t->why, format, ap);
-    va_end(ap);
-}
 
 static void say(struct test *t, const char *name)
 {
@@ -93,7 +80,7 @@ static void expect_rows(struct test *t, const char *what, const struct matrix *a
                 if (got == wanted || (isnan(got) && isnan(wanted)) ||
                     fabs(got - wanted) <= tolerance * fabs(wanted))
                     continue;
-                fail(t, "%s: %s part of (%lld,%lld) is %.17g, not %.17g", what,
+                fail(t->why, "%s: %s part of (%lld,%lld) is %.17g, not %.17g", what,
                      k ? "imaginary" : "real", (long long)i + 1, (long long)j + 1, got,
                      wanted);
             }
@@ -104,7 +91,7 @@ static void expect_rows(struct test *t, const char *what, const struct matrix *a
 static void expect_info(struct test *t, const char *what, int32_t got, int32_t want)
 {
     if (got != want)
-        fail(t, "%s: INFO %d, not %d", what, got, want);
+        fail(t->why, "%s: INFO %d, not %d", what, got, want);
 }
 
 static void expect_untouched(struct test *t, const char *what, const struct matrix *a,
@@ -112,14 +99,14 @@ static void expect_untouched(struct test *t, const char *what, const struct matr
 {
     char first[256];
     if (touched(a, before, triangle, first, sizeof first))
-        fail(t, "%s: outside of what is written: %s", what, first);
+        fail(t->why, "%s: outside of what is written: %s", what, first);
 }
 
 static void expect_same(struct test *t, const char *what, const struct matrix *a,
                         const struct matrix *before)
 {
     if (memcmp(a->data, before->data, matrix_bytes(a)) != 0)
-        fail(t, "%s: was written", what);
+        fail(t->why, "%s: was written", what);
 }
 
 /* ---- calls ---- */
@@ -139,10 +126,10 @@ static void expect_pivots(struct test *t, const char *what, const int32_t *got,
 {
     for (int64_t k = 0; k < count; k++)
         if (got[k] != want[k])
-            fail(t, "%s: IPIV(%lld) is %d, not %d", what, (long long)k + 1, got[k],
+            fail(t->why, "%s: IPIV(%lld) is %d, not %d", what, (long long)k + 1, got[k],
                  want[k]);
     if (got[count] != GUARD)
-        fail(t, "%s: the word after IPIV was written", what);
+        fail(t->why, "%s: the word after IPIV was written", what);
 }
 
 static int32_t getrf(struct matrix *a, int32_t *ipiv)
@@ -272,8 +259,8 @@ static void expect_xerbla(struct test *t, const char *routine, int argument)
     char want[8];
     snprintf(want, sizeof want, "%c%s", "SDCZ"[t->p], routine);
     if (strncmp(want, xerbla_name, strlen(want)) != 0 || xerbla_argument != argument)
-        fail(t, "xerbla was called with %s %d, not %s %d", xerbla_name, xerbla_argument,
-             want, argument);
+        fail(t->why, "xerbla was called with %s %d, not %s %d", xerbla_name,
+             xerbla_argument, want, argument);
     xerbla_argument = 0;
 }
 
@@ -418,7 +405,7 @@ static void indefinite(struct test *t)
                 expect_untouched(t, "4 I with one bad", &a, &before, *ul);
                 for (int64_t j = 0; j < k; j++)
                     if (matrix_get(&a, j, j) != 2)
-                        fail(t, "4 I with one bad: the leading minor is not 2 I");
+                        fail(t->why, "4 I with one bad: the leading minor is not 2 I");
                 matrix_free(&a);
                 matrix_free(&before);
             }
@@ -446,7 +433,7 @@ static void empty(struct test *t)
     expect_info(t, "getri n=0", getri(&none, ipiv, &work, 1), 0);
     for (int k = 0; k < 3; k++)
         if (ipiv[k] != GUARD)
-            fail(t, "IPIV(%d) was written", k + 1);
+            fail(t->why, "IPIV(%d) was written", k + 1);
     expect_same(t, "A", &a, &before);
     matrix_free(&a);
     matrix_free(&before);
@@ -501,7 +488,7 @@ static void subnormal_pivots(struct test *t)
         ipiv[0] = 1;
         expect_info(t, "getri", getri(&a, ipiv, &work, 64), 0);
         if (!isinf((double)creall(matrix_get(&a, 0, 0))))
-            fail(t, "getri of 1e-310 is not Inf");
+            fail(t->why, "getri of 1e-310 is not Inf");
         matrix_free(&a);
         matrix_free(&work);
     }
@@ -528,7 +515,7 @@ static void expect_array(struct test *t, const char *what, const struct matrix *
     for (int64_t k = 0; k < count; k++) {
         double got = (double)creall(matrix_get(a, k % a->ld, k / a->ld));
         if (fabs(got - x[k]) > ulps * epsilon_of(a->precision) * fabs(x[k]))
-            fail(t, "%s: word %lld is %.17g, not %.17g", what, (long long)k + 1, got,
+            fail(t->why, "%s: word %lld is %.17g, not %.17g", what, (long long)k + 1, got,
                  x[k]);
     }
 }
@@ -631,7 +618,7 @@ static void counted_padding(struct test *t)
     pthread_join(thread, NULL);
     for (size_t k = 0; k < c.words; k++)
         if (c.word[k * c.step] != (int32_t)c.rounds)
-            fail(t, "padding of column %zu counted to %d, not %d", k + 1,
+            fail(t->why, "padding of column %zu counted to %d, not %d", k + 1,
                  c.word[k * c.step], (int32_t)c.rounds);
     matrix_free(&a);
     free(ipiv);
@@ -715,7 +702,7 @@ static void family(struct test *t, enum family f, int64_t n)
     expect_info(t, what, getrf(&a, ipiv), 0);
     for (int64_t k = 0; k < n; k++)
         if (ipiv[k] != family_pivot(f, n, k))
-            fail(t, "%s: IPIV(%lld) is %d, not %d", what, (long long)k + 1, ipiv[k],
+            fail(t->why, "%s: IPIV(%lld) is %d, not %d", what, (long long)k + 1, ipiv[k],
                  family_pivot(f, n, k));
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < n; i++) {
@@ -727,8 +714,8 @@ static void family(struct test *t, enum family f, int64_t n)
                 continue;
             /* Complex Inf times 0 is NaN in the imaginary part. */
             if (creall(got) != want && !(isinf(want) && is_complex(t->p)))
-                fail(t, "%s: element (%lld,%lld) is %Lg, not %Lg", what, (long long)i + 1,
-                     (long long)j + 1, creall(got), want);
+                fail(t->why, "%s: element (%lld,%lld) is %Lg, not %Lg", what,
+                     (long long)i + 1, (long long)j + 1, creall(got), want);
         }
     expect_untouched(t, what, &a, &before, 0);
     matrix_free(&a);
@@ -747,14 +734,14 @@ static void integer_factor(struct test *t, const char *uplo, int64_t n)
     expect_info(t, what, potrf(&a, uplo), 0);
     if (fast &&
         !(factor_residual(&before, *uplo, &a) <= 1)) /* roots and quotients round */
-        fail(t, "%s: residual %.3g", what, factor_residual(&before, *uplo, &a));
+        fail(t->why, "%s: residual %.3g", what, factor_residual(&before, *uplo, &a));
     for (int64_t j = 0; !fast && j < n; j++)
         for (int64_t i = j; i < n; i++) {
             double complex want = banded_factor(t->p, i, j);
             want = upper ? conj(want) : want;
             if (matrix_get(&a, upper ? j : i, upper ? i : j) != (long double complex)want)
-                fail(t, "%s: element (%lld,%lld) is not L0's", what, (long long)i + 1,
-                     (long long)j + 1);
+                fail(t->why, "%s: element (%lld,%lld) is not L0's", what,
+                     (long long)i + 1, (long long)j + 1);
         }
     expect_untouched(t, what, &a, &before, *uplo);
     matrix_free(&a);
@@ -840,11 +827,11 @@ static void bidiagonal_inverse(struct test *t)
     expect_info(t, "getri", getri(&a, ipiv, &work, 64 * N), 0);
     double got = (double)creall(matrix_get(&a, 0, N - 1));
     if (!(fabs(got - want) <= tolerance))
-        fail(t, "inverse(1,100) is %.17g, not %.17g", got, want);
+        fail(t->why, "inverse(1,100) is %.17g, not %.17g", got, want);
     for (int64_t j = 0; j < N; j++)
         for (int64_t i = j + 1; i < N; i++)
             if (matrix_get(&a, i, j) != 0)
-                fail(t, "inverse(%lld,%lld) is not 0", (long long)i + 1,
+                fail(t->why, "inverse(%lld,%lld) is not 0", (long long)i + 1,
                      (long long)j + 1);
     matrix_free(&a);
     matrix_free(&work);
@@ -881,12 +868,12 @@ static void columns(struct test *t)
             one.data = matrix_at(&b, 0, j);
             expect_info(t, "one", solve(r, &factor, ipiv, &one, option), 0);
             if (memcmp(factor.data, again.data, matrix_bytes(&factor)) != 0)
-                fail(t, "%s: another factor with one right-hand side",
+                fail(t->why, "%s: another factor with one right-hand side",
                      routine_name(r, t->p));
             matrix_free(&factor);
         }
         if (memcmp(all.data, b.data, matrix_bytes(&b)) != 0)
-            fail(t, "%s: another solution with one right-hand side",
+            fail(t->why, "%s: another solution with one right-hand side",
                  routine_name(r, t->p));
         matrix_free(&a);
         matrix_free(&b);
@@ -988,7 +975,7 @@ static void non_finite_n(struct test *t, int64_t n)
             expect_info(t, what, info, 0);
             for (int64_t k = 0; k < n; k++)
                 if (ipiv[k] != k + 1)
-                    fail(t, "%s: IPIV(%lld) is %d", what, (long long)k + 1, ipiv[k]);
+                    fail(t->why, "%s: IPIV(%lld) is %d", what, (long long)k + 1, ipiv[k]);
         }
         limited = begin_limited(what);
         getri(&a, ipiv, &work, (int32_t)(64 * n));
@@ -1026,7 +1013,8 @@ static void workspace(struct test *t)
         matrix_put(&work, 0, 0, -1, 0);
         expect_info(t, "query", getri(&none, NULL, &work, -1), 0);
         if (creall(matrix_get(&work, 0, 0)) != 64.0L * n)
-            fail(t, "query n=%d: WORK(1) is %Lg", n, creall(matrix_get(&work, 0, 0)));
+            fail(t->why, "query n=%d: WORK(1) is %Lg", n,
+                 creall(matrix_get(&work, 0, 0)));
     }
     matrix_free(&work);
     say(t, "33-query");
@@ -1046,7 +1034,7 @@ static void workspace(struct test *t)
     expect_info(t, "lwork=n", getri(&a, ipiv, &work, N), 0);
     double residual = inverse_residual(&original, &a, 0);
     if (!(residual <= 30))
-        fail(t, "lwork=n: residual %.3g", residual);
+        fail(t->why, "lwork=n: residual %.3g", residual);
     expect_untouched(t, "WORK beyond LWORK", &work, &before, 0);
     matrix_free(&a);
     matrix_free(&original);
@@ -1061,7 +1049,8 @@ static void workspace(struct test *t)
     expect_info(t, "getrf", getrf(&a, ipiv), 0);
     expect_info(t, "getri", getri(&a, ipiv, &work, 128), 0);
     if (matrix_get(&work, 0, 0) != 2)
-        fail(t, "n=2 lwork=128: WORK(1) is %Lg, not 2", creall(matrix_get(&work, 0, 0)));
+        fail(t->why, "n=2 lwork=128: WORK(1) is %Lg, not 2",
+             creall(matrix_get(&work, 0, 0)));
     matrix_free(&a);
     say(t, "33-after-success");
     a = by_rows(t->p, 2, 2, 2, ROWS(1, 2, 0, 0));
@@ -1069,7 +1058,7 @@ static void workspace(struct test *t)
     expect_info(t, "singular", getri(&a, ipiv, &work, 128), 2);
     expect_same(t, "singular: A", &a, &before);
     if (matrix_get(&work, 0, 0) != 128)
-        fail(t, "INFO=2: WORK(1) is %Lg, not 128", creall(matrix_get(&work, 0, 0)));
+        fail(t->why, "INFO=2: WORK(1) is %Lg, not 128", creall(matrix_get(&work, 0, 0)));
     matrix_free(&a);
     matrix_free(&before);
     matrix_free(&work);

@@ -10,7 +10,6 @@
 #include <complex.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,25 +23,13 @@ static const struct bl_engine *engine;
 struct test {
     enum bl_precision p;
     int64_t n;
-    char why[300];
+    char why[WHY_ROOM];
 };
-
-static void fail(struct test *t, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void fail(struct test *t, const char *format, ...)
-{
-    va_list ap;
-    va_start(ap, format);
-    if (!*t->why)
-        vsnprintf(t->why, sizeof t->why, format, ap);
-    va_end(ap);
-}
 
 static void expect_small(struct test *t, const char *what, double residual, double most)
 {
     if (!(residual >= 0 && residual <= most))
-        fail(t, "%s: residual %.3g", what, residual);
+        fail(t->why, "%s: residual %.3g", what, residual);
 }
 
 /* LAPACK allows 30; netlib's are below 0.003, and those of solutions, which are in units
@@ -52,7 +39,7 @@ static const double MOST = 0.05, MOST_OF_SOLUTION = 30;
 static int64_t call(struct test *t, struct large_job x)
 {
     if (!large_run(engine, &x))
-        fail(t, "the engine failed");
+        fail(t->why, "the engine failed");
     return x.info;
 }
 
@@ -72,7 +59,7 @@ static int64_t potrf(struct test *t, char uplo, struct matrix *a)
 static void expect_info(struct test *t, const char *what, int64_t info, int64_t want)
 {
     if (info != want)
-        fail(t, "%s: INFO is %" PRId64 ", not %" PRId64, what, info, want);
+        fail(t->why, "%s: INFO is %" PRId64 ", not %" PRId64, what, info, want);
 }
 
 static int64_t *new_pivots(int64_t n)
@@ -130,14 +117,14 @@ static void factor(struct test *t, const char *what, struct matrix before)
     for (int64_t k = t->n - 1; k >= 0; k--) {
         zero = matrix_get(&a, k, k) == 0 ? k + 1 : zero;
         if (pivots[k] <= k || pivots[k] > t->n) {
-            fail(t, "%s: IPIV(%" PRId64 ") is %" PRId64, what, k + 1, pivots[k]);
+            fail(t->why, "%s: IPIV(%" PRId64 ") is %" PRId64, what, k + 1, pivots[k]);
             pivots[k] = k + 1;
         }
     }
     expect_info(t, what, info, zero);
     expect_small(t, what, lu_residual(&before, &a, pivots), MOST);
     if (touched(&a, &before, 0, first, sizeof first))
-        fail(t, "%s: outside of the matrix: %s", what, first);
+        fail(t->why, "%s: outside of the matrix: %s", what, first);
     matrix_free(&a);
     matrix_free(&before);
     free(pivots);
@@ -184,7 +171,7 @@ static void lean(struct test *t)
     expect_info(t, "not lean", getrf(t, &other, others), 0);
     for (int64_t k = 0; is_double(t->p) && k < t->n; k++)
         if (pivots[k] != others[k])
-            fail(t, "IPIV(%" PRId64 ") is %" PRId64 ", and %" PRId64 " with memory",
+            fail(t->why, "IPIV(%" PRId64 ") is %" PRId64 ", and %" PRId64 " with memory",
                  k + 1, pivots[k], others[k]);
     if (!*t->why) {
         expect_small(t, "lean", lu_residual(&before, &a, pivots), MOST);
@@ -219,7 +206,7 @@ static void hadamard(struct test *t)
     expect_info(t, "Hadamard", getrf(t, &a, pivots), 0);
     for (int64_t k = 0; k < t->n; k++)
         if (pivots[k] != k + 1)
-            fail(t, "IPIV(%" PRId64 ") is %" PRId64, k + 1, pivots[k]);
+            fail(t->why, "IPIV(%" PRId64 ") is %" PRId64, k + 1, pivots[k]);
     for (int64_t j = 0; j < t->n; j++)
         for (int64_t i = 0; i < t->n; i++) {
             const double want = i > j ? (j & ~i) == 0
@@ -227,8 +214,8 @@ static void hadamard(struct test *t)
                                     ? 0
                                     : ldexp(bits_of(i) % 2 ? -1 : 1, bits_of(i));
             if (matrix_get(&a, i, j) != (long double)want)
-                fail(t, "element (%" PRId64 ",%" PRId64 ") is %Lg, not %g", i + 1, j + 1,
-                     creall(matrix_get(&a, i, j)), want);
+                fail(t->why, "element (%" PRId64 ",%" PRId64 ") is %Lg, not %g", i + 1,
+                     j + 1, creall(matrix_get(&a, i, j)), want);
         }
     matrix_free(&a);
     free(pivots);
@@ -265,13 +252,13 @@ static void nan_in_a_row(struct test *t)
         matrix_put(&x, last, c, (double)NAN, 0);
         expect_info(t, "NaN", getrf(t, &x, pivots), 0);
         if (memcmp(pivots, others, (size_t)n * sizeof *pivots) != 0)
-            fail(t, "NaN in column %" PRId64 ": other rows are chosen", c + 1);
+            fail(t->why, "NaN in column %" PRId64 ": other rows are chosen", c + 1);
         for (int64_t j = 0; j < n; j++) {
             if (!same_rows(&x, &without, last, j))
-                fail(t, "NaN in column %" PRId64 ": column %" PRId64 " is another", c + 1,
-                     j + 1);
+                fail(t->why, "NaN in column %" PRId64 ": column %" PRId64 " is another",
+                     c + 1, j + 1);
             if (j < c ? matrix_get(&x, last, j) != 0 : !is_nan_at(&x, last, j))
-                fail(t,
+                fail(t->why,
                      "NaN in column %" PRId64 ": the last row's column %" PRId64
                      " is %Lg",
                      c + 1, j + 1, creall(matrix_get(&x, last, j)));
@@ -301,16 +288,16 @@ static void nan_in_a_pivot(struct test *t)
         for (int64_t j = 0; j < n; j++) {
             const int64_t want = j < c ? others[j] : j + 1;
             if (pivots[j] != want)
-                fail(t,
+                fail(t->why,
                      "NaN in column %" PRId64 ": IPIV(%" PRId64 ") is %" PRId64
                      ", not %" PRId64,
                      c + 1, j + 1, pivots[j], want);
             if (j != c && !same_rows(&x, &without, c, j))
-                fail(t, "NaN in column %" PRId64 ": column %" PRId64 " is another", c + 1,
-                     j + 1);
+                fail(t->why, "NaN in column %" PRId64 ": column %" PRId64 " is another",
+                     c + 1, j + 1);
             for (int64_t i = 0; i < n && !*t->why; i++)
                 if (is_nan_at(&x, i, j) != (j == c || (i > c && j > c)))
-                    fail(t,
+                    fail(t->why,
                          "NaN in column %" PRId64 ": element (%" PRId64 ",%" PRId64
                          ") is %Lg",
                          c + 1, i + 1, j + 1, creall(matrix_get(&x, i, j)));
@@ -333,7 +320,7 @@ static void cholesky(struct test *t)
         expect_info(t, what, potrf(t, "LU"[u], &a), 0);
         expect_small(t, what, factor_residual(&before, "LU"[u], &a), MOST);
         if (touched(&a, &before, "LU"[u], first, sizeof first))
-            fail(t, "%s: outside of the triangle: %s", what, first);
+            fail(t->why, "%s: outside of the triangle: %s", what, first);
         matrix_free(&a);
         matrix_free(&before);
     }
@@ -433,7 +420,7 @@ static void solve(struct test *t, enum bl_routine_id routine, char uplo, char tr
     expect_small(t, what, solve_residual(before, uplo, trans ? trans : 'N', right, &b),
                  MOST_OF_SOLUTION);
     if (touched(&b, right, 0, first, sizeof first))
-        fail(t, "%s: outside of B: %s", what, first);
+        fail(t->why, "%s: outside of B: %s", what, first);
     matrix_free(&a);
     matrix_free(&b);
     free(pivots);

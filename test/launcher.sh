@@ -221,7 +221,22 @@ if $CC -static-pie none.c -o static-pie 2>/dev/null; then
 else
     skip explain-static-pie 'no static libc'
 fi
-explain shared-library 1 '^served: no \(a shared library\)$' ./libplt.so
+# Plug-ins: with a LAPACK of their own, as NumPy's has, with one that is not found without
+# the program, and with the program's.
+$CC $libs -Wno-all user.c -o plug-in.so $R -lplt
+explain plug-in 0 '^served: yes$' ./plug-in.so
+also explain-plug-in-said "^$T/plug-in.so: a shared library\$"
+also explain-plug-in-names "plug-in.so imports, from $T/libplt.so:.* scipy_cposv_64_"
+also explain-plug-in-limits 'plug-in.so is served in .*RTLD_DEEPBIND'
+explain plug-in-lost 0 '^served: yes$' ./libuser.so
+also explain-plug-in-lost-named 'libplt.so: cannot open'
+$CC $libs caller.c -o bare.so
+explain plug-in-bare 0 '^served: yes$' ./bare.so
+also explain-plug-in-bare-names 'bare.so imports, from no library so far: dgetrf_$'
+explain shared-library 0 '^served: only calls inside libraries$' ./libplt.so
+explain shared-library-symbolic 1 '^served: no \(-Bsymbolic\)$' ./libsym.so
+$CC $libs none.c -o none.so
+explain shared-library-none 1 '^served: no \(none' ./none.so
 
 printf '#! %s -x\n' "$T/first-two" >script
 explain script 0 '^served: yes$' ./script
@@ -245,7 +260,7 @@ explain directory 2 'cannot explain ./dir: Is a directory' ./dir
 mkfifo fifo
 explain fifo 2 'cannot explain ./fifo: not a regular file' ./fifo
 explain nonexistent 2 'cannot explain ./no-such: No such file' ./no-such
-explain not-in-path 2 'cannot explain no-such-prog: No such file' no-such-prog
+explain not-in-path 2 'cannot explain no-such-prog: not on PATH; .* by its path, as ./no-such-prog$' no-such-prog
 expect explain-nothing 2 'no program' "$run" --explain
 
 mv libuser.so kept-libuser.so

@@ -20,7 +20,7 @@
 #include <time.h>
 
 #include "batchlapack.h"
-#include "mock_engine.h"
+#include "mock_controls.h"
 #include "reference.h"
 
 #define MOST_THREADS 256
@@ -83,14 +83,9 @@ static double device_used(void)
 
 static double held(void)
 {
-    const char *path = getenv("BATCHLAPACK_ENGINE");
-    void *engine = path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    void (*read)(struct mock_counts *) = NULL;
     struct mock_counts counts = {.held = 0};
-    if (engine)
-        *(void **)&read = dlsym(engine, "mock_read");
-    if (read)
-        read(&counts);
+    if (mock_counts)
+        mock_counts(&counts);
     return (double)counts.held / 0x1p20;
 }
 
@@ -223,8 +218,7 @@ static void prepare(int32_t largest)
 
 int main(int argc, char **argv)
 {
-    const char *engine = getenv("BATCHLAPACK_ENGINE"), *mock = getenv("MOCK");
-    bool is_mock = engine && mock && !strcmp(engine, mock);
+    const bool is_mock = find_mock();
     double seconds = argc > 1 ? atof(argv[1]) : is_mock ? 2 : 60;
     int threads = argc > 2 ? atoi(argv[2]) : 32;
     int32_t largest = argc > 3 ? atoi(argv[3]) : is_mock ? 190 : 1100;

@@ -1,7 +1,6 @@
 /* What the correctness tests compare with: netlib LAPACK, loaded in a namespace of its
  * own so that its inner calls can never reach the library under test; and the means to
- * compare: by bits in the sense of README, "Exact and fast", or by residual. Used by
- * compare.c, batch.c and field_faults.c.
+ * compare: by bits in the sense of README, "Exact and fast", or by residual.
  */
 #include <ctype.h>
 #include <dlfcn.h>
@@ -484,6 +483,15 @@ void verdict(const char *why, const char *format, ...)
 int failures(void)
 {
     return atomic_load(&failed);
+}
+
+void fail(char why[WHY_ROOM], const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    if (!*why)
+        vsnprintf(why, WHY_ROOM, format, ap);
+    va_end(ap);
 }
 
 /* ---- served by the engine? ---- */

@@ -85,6 +85,11 @@ void verdict(const char *why, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int failures(void);
 
+/* Of the reasons that a test has for a verdict the first one stays. */
+enum { WHY_ROOM = 400 };
+void fail(char why[WHY_ROOM], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* f(0) .. f(count - 1) on as many threads as there are processors. */
 void in_parallel(int64_t count, void (*f)(int64_t item, void *data), void *data);
 

@@ -7,27 +7,14 @@
  * The bits of a graph's launches, of a job that is enqueued on another stream while a
  * capture is open, and of repeats beside other work are those of the plain call.
  */
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <vector>
-#include "../../src/engine.h"
+#include "device.cuh"
 
 namespace
 {
 
 const struct bl_engine *engine;
-int failures;
-
-void check(cudaError_t error, const char *what)
-{
-    if (error == cudaSuccess)
-        return;
-    printf("not ok large-capture %s: %s\n", what, cudaGetErrorString(error));
-    exit(1);
-}
-#define CUDA(call) check(call, #call)
 
 /* A matrix and, behind it, one right-hand side on the device, its job and what they were.
  */
@@ -73,10 +60,8 @@ struct Problem {
     }
     void enqueue(cudaStream_t stream) const
     {
-        if (engine->run(&job, stream) != BL_OK) {
-            printf("not ok large-capture: the engine failed\n");
-            exit(1);
-        }
+        if (engine->run(&job, stream) != BL_OK)
+            end_test("the engine failed");
     }
     std::vector<double> result() const
     {
@@ -88,12 +73,10 @@ struct Problem {
     }
 };
 
-void verdict(bool good, const char *what, int64_t n, bool fast)
+void say(bool good, const char *what, int64_t n, bool fast)
 {
-    printf("%s large-capture-%s-%lld%s\n", good ? "ok" : "not ok", what, (long long)n,
-           fast ? "-fast" : "");
-    fflush(stdout);
-    failures += !good;
+    verdict(good ? "" : "other bits than of the plain call", "large-capture-%s-%lld%s",
+            what, (long long)n, fast ? "-fast" : "");
 }
 
 bool same(const std::vector<double> &x, const std::vector<double> &y)
@@ -118,7 +101,7 @@ void try_order(int64_t n, bool fast)
     cudaGraph_t graph;
     cudaGraphExec_t executable;
     CUDA(cudaStreamEndCapture(first, &graph));
-    verdict(same(y.result(), want), "beside", n, fast);
+    say(same(y.result(), want), "beside", n, fast);
     CUDA(cudaGraphInstantiate(&executable, graph, 0));
     bool good = true;
     for (int i = 0; i < 3; i++) {
@@ -126,7 +109,7 @@ void try_order(int64_t n, bool fast)
         CUDA(cudaGraphLaunch(executable, first));
         good = good && same(x.result(), want);
     }
-    verdict(good, "graph", n, fast);
+    say(good, "graph", n, fast);
 
     good = true;
     for (int i = 0; i < 20; i++) {
@@ -136,7 +119,7 @@ void try_order(int64_t n, bool fast)
         y.enqueue(second);
         good = good && same(x.result(), want) && same(y.result(), want);
     }
-    verdict(good, "repeats", n, fast);
+    say(good, "repeats", n, fast);
     CUDA(cudaGraphExecDestroy(executable));
     CUDA(cudaGraphDestroy(graph));
     CUDA(cudaStreamDestroy(first));
@@ -147,16 +130,7 @@ void try_order(int64_t n, bool fast)
 
 int main(int argc, char **argv)
 {
-    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : nullptr;
-    engine =
-        library ? (const struct bl_engine *)dlsym(library, BL_ENGINE_SYMBOL) : nullptr;
-    struct bl_device device;
-    char why[200] = "no engine";
-    if (!engine || engine->abi != BL_ENGINE_ABI ||
-        engine->open(0, &device, why, sizeof why) != BL_OK) {
-        printf("not ok large-capture: %s\n", why);
-        return 1;
-    }
+    engine = open_engine(argc > 1 ? argv[1] : nullptr);
     for (int fast = 0; fast < 2; fast++)
         for (int64_t n : {600, 1500, 2600})
             try_order(n, fast);

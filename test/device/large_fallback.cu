@@ -9,27 +9,13 @@
  * and leave no doubt about the pivots. Calls the family itself.
  */
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <vector>
-#include "../../kernels/family.h"
+#include "device.cuh"
 
 using namespace bl;
 
 namespace
 {
-
-int failures;
-
-void check(cudaError_t error, const char *what)
-{
-    if (error == cudaSuccess)
-        return;
-    printf("not ok large-fallback %s: %s\n", what, cudaGetErrorString(error));
-    exit(1);
-}
-#define CUDA(call) check(call, #call)
 
 /* What a job leaves. */
 struct Result {
@@ -146,13 +132,11 @@ void compare(bl_job job, const Card &whole)
                            of.cooperative};
         const bool taken = large.takes(&job, card);
         const bool good = !taken || agree(job, run(job, card, a), want);
-        printf("%s large-fallback-%s-%c%s%c-%lld%s%s\n", good ? "ok" : "not ok", of.name,
-               "sdcz"[job.precision], job.uplo ? "potrf-" : "getrf-",
-               job.uplo ? job.uplo : 'x', (long long)job.n,
-               job.arithmetic == BL_FAST ? "-fast" : "",
-               taken ? "" : "-is-not-for-such-a-card");
-        fflush(stdout);
-        failures += !good;
+        verdict(good ? "" : "not what this card's own kernels give",
+                "large-fallback-%s-%c%s%c-%lld%s%s", of.name, "sdcz"[job.precision],
+                job.uplo ? "potrf-" : "getrf-", job.uplo ? job.uplo : 'x',
+                (long long)job.n, job.arithmetic == BL_FAST ? "-fast" : "",
+                taken ? "" : "-is-not-for-such-a-card");
     }
 }
 
@@ -160,13 +144,7 @@ void compare(bl_job job, const Card &whole)
 
 int main()
 {
-    cudaDeviceProp device;
-    if (cudaGetDeviceProperties(&device, 0) != cudaSuccess) {
-        printf("not ok large-fallback - no GPU\n");
-        return 1;
-    }
-    const Card whole = {device.multiProcessorCount, 10 * device.major + device.minor,
-                        device.sharedMemPerBlockOptin, device.cooperativeLaunch != 0};
+    const Card whole = this_card();
     for (int p = 0; p < BL_PRECISIONS; p++)
         for (int fast = 0; fast < 2; fast++)
             for (char uplo : {'\0', 'L', 'U'})

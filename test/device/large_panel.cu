@@ -11,16 +11,14 @@
  * by named barrier, a third warp and mbarrier on which a row's place is free again.
  * BL_REFERENCE names netlib's library (default liblapack.so.3).
  */
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <cmath>
 #include <complex>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
-#include <dlfcn.h>
 #include "../../kernels/large_panel.h"
+#include "device.cuh"
 
 using namespace bl;
 
@@ -32,15 +30,6 @@ char first_why[300];
 Card card;
 bool alone; /* whether panels have the card to themselves */
 void *lapack;
-
-void check(cudaError_t error, const char *what)
-{
-    if (error == cudaSuccess)
-        return;
-    printf("not ok %s: %s\n", what, cudaGetErrorString(error));
-    exit(1);
-}
-#define CUDA(call) check(call, #call)
 
 template <class T>
 struct Kind;
@@ -444,8 +433,6 @@ void print_times()
     }
 }
 
-int all_failed;
-
 template <class T>
 void run_all(const std::string &mode, const char *what)
 {
@@ -467,13 +454,10 @@ void run_all(const std::string &mode, const char *what)
         for (int64_t m : {20, 400, 3000})
             run_case<T>(m, 13, INTEGERS);
     }
+    char why[400] = "";
     if (failed)
-        printf("not ok %s %s - %d of %d: %s\n", Kind<T>::getrf, what, failed,
-               passed + failed, first_why);
-    else
-        printf("ok %s %s (%d panels)\n", Kind<T>::getrf, what, passed);
-    fflush(stdout);
-    all_failed += failed;
+        snprintf(why, sizeof why, "%d are wrong: %s", failed, first_why);
+    verdict(why, "%s %s (%d panels)", Kind<T>::getrf, what, passed + failed);
 }
 
 } // namespace
@@ -484,18 +468,9 @@ int main(int argc, char **argv)
                       letters = argc > 2 ? argv[2] : "dzsc";
     const char *path = getenv("BL_REFERENCE");
     lapack = dlopen(path ? path : "liblapack.so.3", RTLD_NOW);
-    cudaDeviceProp device;
-    int value;
-    if (!lapack || cudaGetDeviceProperties(&device, 0) != cudaSuccess) {
-        printf("not ok large_panel - no LAPACK or no GPU\n");
-        return 1;
-    }
-    Card whole = {};
-    whole.processors = device.multiProcessorCount;
-    whole.capability = 10 * device.major + device.minor;
-    whole.shared_bytes = device.sharedMemPerBlockOptin;
-    CUDA(cudaDeviceGetAttribute(&value, cudaDevAttrCooperativeLaunch, 0));
-    whole.cooperative = value;
+    if (!lapack)
+        end_test("no LAPACK");
+    const Card whole = this_card();
     const char *const kinds[] = {"on this card", "alone on this card", "without clusters",
                                  "with little shared memory", "on one block"};
     for (int kind = 0; kind < 5; kind++) {
@@ -523,5 +498,5 @@ int main(int argc, char **argv)
                 run_all<std::complex<double>>(mode, kinds[kind]);
         }
     }
-    return all_failed != 0;
+    return failures != 0;
 }

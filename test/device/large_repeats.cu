@@ -7,26 +7,13 @@
  * Nothing is waited for: all repeats are enqueued, and compared on the device with the
  * first, which had the card to itself.
  */
-#include <cstdio>
-#include <cstdlib>
-#include <dlfcn.h>
 #include <vector>
-#include "../../src/engine.h"
+#include "device.cuh"
 
 namespace
 {
 
 const struct bl_engine *engine;
-int failures;
-
-void check(cudaError_t error, const char *what)
-{
-    if (error == cudaSuccess)
-        return;
-    printf("not ok large-repeats %s: %s\n", what, cudaGetErrorString(error));
-    exit(1);
-}
-#define CUDA(call) check(call, #call)
 
 typedef unsigned long long Count;
 
@@ -40,16 +27,6 @@ __global__ void compare(const unsigned *x, const unsigned *want, size_t words,
         mine += x[k] != want[k];
     if (mine)
         atomicAdd(different, mine);
-}
-
-/* Some blocks are busy for so many nanoseconds. */
-__global__ void keep_busy(int64_t ns)
-{
-    int64_t begin, now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
-    do
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    while (now - begin < ns);
 }
 
 /* A matrix, IPIV and INFO in one piece of memory, what it was, and what is to come out.
@@ -110,10 +87,8 @@ struct Problem {
     void run(cudaStream_t stream) const
     {
         CUDA(cudaMemcpyAsync(now, original, bytes, cudaMemcpyDeviceToDevice, stream));
-        if (engine->run(&job, stream) != BL_OK) {
-            printf("not ok large-repeats: the engine failed\n");
-            exit(1);
-        }
+        if (engine->run(&job, stream) != BL_OK)
+            end_test("the engine failed");
     }
     void repeat(cudaStream_t stream) const
     {
@@ -149,12 +124,10 @@ void try_one(enum bl_routine_id routine, enum bl_precision precision, char uplo,
         CUDA(cudaGetLastError());
     }
     CUDA(cudaDeviceSynchronize());
-    const bool good = x.good() && other.good();
-    printf("%s large-repeats-%c%s-%c-%lld%s-%d\n", good ? "ok" : "not ok",
-           "sdcz"[precision], uplo ? "potrf" : "getrf", uplo ? uplo : 'x', (long long)n,
-           arithmetic == BL_FAST ? "-fast" : "", repeats);
-    fflush(stdout);
-    failures += !good;
+    verdict(x.good() && other.good() ? "" : "INFO, or other bits than alone",
+            "large-repeats-%c%s-%c-%lld%s-%d", "sdcz"[precision],
+            uplo ? "potrf" : "getrf", uplo ? uplo : 'x', (long long)n,
+            arithmetic == BL_FAST ? "-fast" : "", repeats);
     for (cudaStream_t s : stream)
         CUDA(cudaStreamDestroy(s));
 }
@@ -163,16 +136,7 @@ void try_one(enum bl_routine_id routine, enum bl_precision precision, char uplo,
 
 int main(int argc, char **argv)
 {
-    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : nullptr;
-    engine =
-        library ? (const struct bl_engine *)dlsym(library, BL_ENGINE_SYMBOL) : nullptr;
-    struct bl_device device;
-    char why[200] = "no engine";
-    if (!engine || engine->abi != BL_ENGINE_ABI ||
-        engine->open(0, &device, why, sizeof why) != BL_OK) {
-        printf("not ok large-repeats: %s\n", why);
-        return 1;
-    }
+    engine = open_engine(argc > 1 ? argv[1] : nullptr);
     const int most = argc > 2 ? atoi(argv[2]) : 1000, few = (most + 9) / 10;
     try_one(BL_GETRF, BL_D, 0, BL_FAST, most);
     try_one(BL_GETRF, BL_D, 0, BL_EXACT, few);

@@ -3,23 +3,17 @@
  *
  * Linked with the library and with its own CUDA runtime; run by test/device.sh.
  */
+#include <cstring>
 #include <cuda.h>
-#include <cuda_runtime.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "batchlapack.h"
+#include "device.cuh"
 
 extern "C" void dgetrf_(int *m, int *n, double *a, int *lda, int *ipiv, int *info);
 
-static int failures;
-
 static void say(bool ok, const char *name)
 {
-    printf(ok ? "ok manners-%s\n" : "not ok manners-%s - not as before\n", name);
-    failures += !ok;
+    verdict(ok ? "" : "not as before", "manners-%s", name);
 }
 
 /* LU of a matrix made from `seed`: on the GPU, and whether it is what the CPU gives. */
@@ -90,14 +84,9 @@ static bool in_thread(void *(*f)(void *), size_t stack)
 int main(void)
 {
     int devices = 0, device = -1;
-    setvbuf(stdout, NULL, _IOLBF,
-            0); /* what was seen is said even if the next step dies */
     /* The very first call, so the engine's start-up too, from a 256 KB stack. */
     say(in_thread(small_call, 256 << 10), "first-call-from-a-small-stack");
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-        printf("not ok manners - no device\n");
-        return 1;
-    }
+    CUDA(cudaGetDeviceCount(&devices));
     cudaSetDevice(devices - 1);
     cudaStream_t stream;
     cudaStreamCreate(&stream);

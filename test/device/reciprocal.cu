@@ -3,9 +3,9 @@
  * do not: every float, and as many doubles and complex numbers as a few seconds allow,
  * mantissas of all ones and all zeros among them. A test of test/device.sh.
  */
-#include <cstdio>
 #include "../../kernels/quick_root.cuh"
 #include "../../kernels/tiny.cuh"
+#include "device.cuh"
 
 using namespace bl;
 
@@ -98,19 +98,14 @@ int main()
 {
     unsigned long long found[6];
     check<<<1320, 256>>>((uint64_t)1 << 32);
-    if (cudaMemcpyFromSymbol(found, wrong, sizeof found) != cudaSuccess) {
-        printf("not ok reciprocal - %s\n", cudaGetErrorString(cudaGetLastError()));
-        return 1;
-    }
-    int failed = 0;
+    CUDA(cudaMemcpyFromSymbol(found, wrong, sizeof found));
     static const char *const names[] = {"reciprocal-s", "reciprocal-d", "reciprocal-c",
                                         "reciprocal-z", "root-s",       "root-d"};
     for (int p = 0; p < 6; p++) {
+        char why[40] = "";
         if (found[p])
-            printf("not ok %s - %llu differ\n", names[p], found[p]);
-        else
-            printf("ok %s\n", names[p]);
-        failed |= found[p] != 0;
+            snprintf(why, sizeof why, "%llu differ", found[p]);
+        verdict(why, "%s", names[p]);
     }
-    return failed;
+    return failures != 0;
 }

@@ -4,33 +4,15 @@
  * Linked with the library and with its own CUDA runtime; run by test/device.sh. What is
  * expected is what the same call gives on host memory in mode cpu: the program's LAPACK.
  */
-#include <cuda_runtime.h>
+#include <cstring>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <vector>
-
 #include "batchlapack.h"
-
-static int failures;
+#include "device.cuh"
 
 static void say(bool ok, const char *name)
 {
-    printf(ok ? "ok streams-%s\n" : "not ok streams-%s - see test/device/streams.cu\n",
-           name);
-    failures += !ok;
-}
-
-/* A block keeps the stream busy for about so many nanoseconds. */
-__global__ void keep_busy(int64_t ns)
-{
-    int64_t begin, now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
-    do
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    while (now - begin < ns);
+    verdict(ok ? "" : "see test/device/streams.cu", "streams-%s", name);
 }
 
 /* A batch of LU: on the host what is expected, on the device what is to be tested. */
@@ -334,11 +316,7 @@ static void another_device()
 
 int main()
 {
-    setvbuf(stdout, nullptr, _IOLBF, 0);
-    if (cudaFree(nullptr) != cudaSuccess) {
-        printf("not ok streams - no device\n");
-        return 1;
-    }
+    CUDA(cudaFree(nullptr));
     without_a_stream();
     asynchronous(false, "asynchronous");
     asynchronous(true, "asynchronous-groups");
