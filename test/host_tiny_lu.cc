@@ -8,15 +8,18 @@
  * netlib's, are compared by their residuals.
  */
 #include "host_cuda.h"
+#include "tiny_det.cuh"
 #include "tiny_rows_inverse.cuh"
 #include "tiny_rows_solve.cuh"
 #include "tiny_sheet_solve.cuh"
 #include "host_cases.h"
+#include "host_lu.h"
+#include "host_textbook.h"
 
 namespace
 {
 
-enum Routine { GETRF, GESV, GEINV };
+enum Routine { GETRF, GESV, GEINV, GETRFSP, GEDET };
 
 template <class T>
 using Factor = void(int *, int *, T *, int *, int *, int *);
@@ -57,6 +60,29 @@ void judge_inverse(Report &report, Case<T> &c)
                                       theirs, c.info, c.info0));
 }
 
+/* The determinant from netlib's factors, and that A is as it was. */
+template <class T>
+void judge_determinant(Report &report, Case<T> &c, const T &phase, Real<T> logabs)
+{
+    Array<T> lu = c.a0;
+    T phase0 = one<T>();
+    Real<T> logabs0 = 0;
+    netlib<T, Factor<T>>("getrf")(&c.n, &c.n, lu.data(), &c.lda, c.ipiv0.data(),
+                                  &c.info0);
+    bl_host_det(Name<T>::precision, c.n, lu.data(), c.lda, c.ipiv0.data(), 4, &phase0,
+                &logabs0);
+    if (c.info0 > 0) {
+        phase0 = from_real<T>(0);
+        logabs0 = -Real<T>(INFINITY);
+    }
+    bool good = same(logabs, logabs0, false) && c.info == c.info0 &&
+                difference("A", c.a, c.a0, c.lda, false).empty();
+    for (int w = 0; w < width<T>; w++)
+        good = good && same(parts((T *)&phase)[w], parts(&phase0)[w], false);
+    report.count(good, c.label + text(": logabs %.17g, not %.17g, INFO %d, %d",
+                                      double(logabs), double(logabs0), c.info, c.info0));
+}
+
 /* One launch of a kernel whose blocks take `problems` matrices. */
 template <class F>
 void launch(F kernel, int problems, const TinyArguments &g)
@@ -76,17 +102,18 @@ void make_lopsided(T &x)
     }
 }
 
-/* Square or, of getrf, any matrices of order up to N. */
+/* Square or, of getrf and getrfsp, any matrices of order up to N. */
 template <class T>
 void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments), int N,
                  int problems, int launches)
 {
     Factor<T> *factor = netlib<T, Factor<T>>("getrf");
     Solve<T> *solve = netlib<T, Solve<T>>("gesv");
+    const bool any = routine == GETRF || routine == GETRFSP;
     for (int i = 0; i < launches; i++) {
         const bool shapes = below(2);
-        int m = N - below(4), n = below(4) || routine != GETRF ? m : N - below(4);
-        if (routine == GETRF && below(4) == 0)
+        int m = N - below(4), n = below(4) || !any ? m : N - below(4);
+        if (any && below(4) == 0)
             (below(2) ? m : n) = 1 + below(N);
         const int nrhs = routine == GESV ? below(4) : 0;
         std::vector<Case<T>> cases;
@@ -95,8 +122,8 @@ void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments),
             Case<T> &c = cases.back();
             if (shapes) {
                 c.m = 1 + below(N);
-                c.n = routine != GETRF || below(2) ? c.m : 1 + below(N);
-                if (routine == GETRF && below(6) == 0) /* an empty one among others */
+                c.n = !any || below(2) ? c.m : 1 + below(N);
+                if (any && below(6) == 0) /* an empty one among others */
                     (below(2) ? c.m : c.n) = 0;
             }
             c.lda = shapes ? std::max(c.m, 1) + below(3) : cases[0].lda;
@@ -121,6 +148,10 @@ void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments),
         g.b = g.x = {nullptr, o.b.data(), N, 0};
         g.ipiv = {nullptr, o.ipiv.data(), 0, 0};
         g.info = {nullptr, o.info.data(), 0, 0};
+        std::vector<T> phases(cases.size(), from_real<T>(-7));
+        std::vector<Real<T>> logarithms(cases.size(), -7);
+        g.phase = {phases.data(), nullptr, 0, 1};
+        g.logabs = {logarithms.data(), nullptr, 0, 1};
         g.items = shapes ? o.items.data() : nullptr;
         g.batch = int64_t(cases.size());
         g.nrhs = nrhs;
@@ -128,17 +159,24 @@ void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments),
         g.n = shapes ? N : n;
         g.int_size = 4;
         launch(kernel, problems, g);
-        for (Case<T> &c : cases) {
+        for (size_t k = 0; k < cases.size(); k++) {
+            Case<T> &c = cases[k];
             if (routine == GEINV) {
                 judge_inverse(report, c);
                 continue;
             }
-            if (routine == GETRF)
+            if (routine == GEDET) {
+                judge_determinant(report, c, phases[k], logarithms[k]);
+                continue;
+            }
+            if (routine == GETRFSP)
+                c.info0 = textbook_scaled(c.m, c.n, c.a0.data(), c.lda, c.ipiv0.data());
+            else if (routine == GETRF)
                 factor(&c.m, &c.n, c.a0.data(), &c.lda, c.ipiv0.data(), &c.info0);
             else
                 solve(&c.n, &c.nrhs, c.a0.data(), &c.lda, c.ipiv0.data(), c.b0.data(),
                       &c.ldb, &c.info0);
-            c.judge(report);
+            c.judge(report, c.kind == MINUS_ZERO && routine != GETRFSP);
         }
     }
 }
@@ -152,6 +190,8 @@ void test_rows(int launches)
     test_kernel<T>(gesv, GESV, tiny_rows_gesv<T, N, L, 1>, N, 32 / L, launches);
     Report geinv(title<T>("geinv") + text(", N = %d on %d lanes", N, L));
     test_kernel<T>(geinv, GEINV, tiny_rows_geinv<T, N, L, 1>, N, 32 / L, launches);
+    Report gedet(title<T>("gedet") + text(", N = %d on %d lanes", N, L));
+    test_kernel<T>(gedet, GEDET, tiny_rows_gedet<T, N, L, 1>, N, 32 / L, launches);
 }
 
 template <class T, int N, int L, bool GROUPED>
@@ -162,6 +202,13 @@ void test_sheet(int launches)
                    launches);
     Report gesv(title<T>("gesv") + text(", N = %d in a sheet, %d lanes", N, L));
     test_kernel<T>(gesv, GESV, tiny_sheet_gesv<T, N, L, 1, GROUPED>, N, 32 / L, launches);
+    Report getrfsp(title<T>("getrfsp") + text(", N = %d in a sheet, %d lanes", N, L));
+    test_kernel<T>(getrfsp, GETRFSP, tiny_sheet_factor<T, N, L, 1, GROUPED, SCALED>, N,
+                   32 / L, launches);
+    if (GROUPED) {
+        Report gedet(title<T>("gedet") + text(", N = %d in a sheet, %d lanes", N, L));
+        test_kernel<T>(gedet, GEDET, tiny_sheet_gedet<T, N, L, 1>, N, 32 / L, launches);
+    }
 }
 
 template <class T, int N>
@@ -174,6 +221,11 @@ void test_row(int launches)
     test_kernel<T>(gesv, GESV, tiny_gesv<T, N, 1, 1>, N, 32 / lanes_for(N), launches);
     Report geinv(title<T>("geinv") + text(", N = %d, a row a lane", N));
     test_kernel<T>(geinv, GEINV, tiny_geinv<T, N, 1, 1>, N, 32 / lanes_for(N), launches);
+    Report getrfsp(title<T>("getrfsp") + text(", N = %d, a row a lane", N));
+    test_kernel<T>(getrfsp, GETRFSP, tiny_factor<T, N, 1, 1, SCALED>, N,
+                   32 / lanes_for(N), launches);
+    Report gedet(title<T>("gedet") + text(", N = %d, a row a lane", N));
+    test_kernel<T>(gedet, GEDET, tiny_gedet<T, N, 1, 1>, N, 32 / lanes_for(N), launches);
 }
 
 template <class T>
