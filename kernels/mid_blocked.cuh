@@ -35,6 +35,7 @@ struct PanelShared {
     T l[NB * (NB + 1)]; /* L of the pivot rows; column k from k * (NB + 1) on */
     Candidate best[2][16];
     int pivot[NB], ipiv[NB];
+    Source<T> source;
     Moves moves;
 };
 
@@ -117,16 +118,20 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
             return x;
     };
 
+    if (thread == 0)
+        s.source = w.source(g, first);
+    __syncthreads();
     while (done < width && !strange) {
         const int columns = width - done < C ? width - done : C;
         T a[R][C];
+        const Source<T> source = s.source;
         BL_UNROLL
         for (int i = 0; i < R; i++)
             BL_UNROLL
         for (int c = 0; c < C; c++) {
             int row = thread + i * PANEL_THREADS;
             row = row < m ? row : m - 1;
-            a[i][c] = A[row + (done + (c < columns ? c : 0)) * lda];
+            a[i][c] = source.p[row + (done + (c < columns ? c : 0)) * source.ld];
         }
         constexpr int EACH = C / (R * sizeof(T) > 16 ? 4 : 2); /* what registers allow */
         T at_hand[R][EACH], ahead[R][EACH];
@@ -155,7 +160,7 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
             read_left(at_hand, 0);
         for (int e = thread; e < done * C; e += PANEL_THREADS) {
             int k = e / C, c = e % C;
-            s.u[e] = A[s.pivot[k] + (done + (c < columns ? c : 0)) * lda];
+            s.u[e] = source.p[s.pivot[k] + (done + (c < columns ? c : 0)) * source.ld];
         }
         __syncthreads();
         /* A warp solves a column; a lane has two of its rows. */
@@ -280,7 +285,10 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
         done += columns;
     }
 
-    /* `done` steps are in A, rows not yet moved. */
+    /* `done` steps are in A, rows not yet moved; so is then what has not been read. */
+    for (int row = thread; strange && s.source.p != A && row < m; row += PANEL_THREADS)
+        for (int c = fresh; c < width; c++)
+            A[row + c * lda] = s.source.p[row + c * s.source.ld];
     __syncthreads();
     if (thread == 0)
         s.moves.count = done;

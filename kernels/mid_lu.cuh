@@ -81,7 +81,8 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
         from = A;
         m -= g.first;
         n = order = min(order - g.first, NB);
-    } else if (g.from.p || g.from.array) {
+    }
+    if (g.first == 0 && (g.from.p || g.from.array)) {
         from = (const T *)operand_at(g.from, g.number + item.index, sizeof(T));
         ld_from = g.from.ld;
     }

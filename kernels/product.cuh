@@ -97,18 +97,17 @@ BL_HD Product<T> from_lane(const Product<T> &x, int from)
 }
 
 template <class T>
-BL_HD void multiply_on(Product<T> &product, T x)
+BL_HD Product<T> product_of(T x)
 {
     Product<T> u;
     u.value = in_double(x);
     u.normalise();
-    product = times(product, u);
-    product.normalise();
+    return u;
 }
 
-/* Factor k belongs to share k % SHARES, where they are multiplied in ascending order; then
- * the second half of the shares is multiplied to the first one, and so on. There is room
- * for a step without normalise() in each. */
+/* Factor k belongs to share k % SHARES, where they are multiplied in ascending order;
+ * then the second half of the shares is multiplied to the first one, and so on, for which
+ * there is room without normalise(). */
 constexpr int SHARES = 32;
 
 /* Of shares s L + lane, which lane `lane` of each L lanes brings. */
@@ -132,8 +131,11 @@ BL_HD Product<T> product_of_all(int64_t n, int lane, const F &factor)
 {
     Product<T> share[SHARES / LANES];
     for (int s = 0; s < SHARES / LANES; s++)
-        for (int64_t k = s * LANES + lane; k < n; k += SHARES)
-            multiply_on(share[s], factor(k));
+        for (int64_t k = s * LANES + lane; k < n; k += SHARES) {
+            const Product<T> u = product_of(T(factor(k)));
+            share[s] = k < SHARES ? u : times(share[s], u);
+            share[s].normalise();
+        }
     return by_halves<LANES>(share, lane);
 }
 
@@ -187,11 +189,10 @@ template <class T>
 BL_HD void phase_and_logarithm(const Product<T> &product, T &phase, Real<T> &logabs)
 {
     const double size = modulus(product.value);
-    narrow(of_parts(product.value,
-                    [=](double x) { return size == 0 ? 0 : div(x, size); }),
-           phase);
-    logabs = size == 0 ? -Real<T>(INFINITY)
-                       : Real<T>(logarithm(size, product.exponent));
+    narrow(
+        of_parts(product.value, [=](double x) { return size == 0 ? 0 : div(x, size); }),
+        phase);
+    logabs = size == 0 ? -Real<T>(INFINITY) : Real<T>(logarithm(size, product.exponent));
 }
 
 } // namespace bl

@@ -4,8 +4,8 @@
  * Instantiated by tiny_kernels.cuh. A is only read, and of the factors only the diagonal
  * is kept. A matrix that can not be had on the fast way is factored again in a copy in
  * shared memory. Of a square matrix that is one with something on the diagonal that is
- * not finite: what is not finite elsewhere makes all of its row that follows it, or of its
- * column below it, not finite, and so a pivot.
+ * not finite: what is not finite elsewhere makes all of its row that follows it, or of
+ * its column below it, not finite, and so a pivot.
  */
 #ifndef BL_TINY_DET_CUH
 #define BL_TINY_DET_CUH
@@ -17,21 +17,19 @@
 namespace bl
 {
 
-/* Of the diagonal, whose element s L + lane is a lane's u[s], minus it if the pivot came
- * from another row, and 1 where there is none. Returned is whether it is finite; only
- * then, if FINITE, it is written. */
+/* Of the diagonal, whose element s L + lane is a lane's u[s], or minus it if the pivot
+ * came from another row. Returned is whether it is finite; only then, if FINITE, it is
+ * written. */
 template <bool FINITE, int L, int R, class T>
-__device__ __forceinline__ bool put_determinant(const TinyArguments &g,
-                                                const TinyProblem<T> &p,
-                                                const Group<L> &group, const T (&u)[R],
-                                                int info)
+__device__ __forceinline__ bool
+put_determinant(const TinyArguments &g, const TinyProblem<T> &p, const Group<L> &group,
+                const T (&u)[R], int info)
 {
     Product<T> share[SHARES / L];
     BL_UNROLL
-    for (int s = 0; s < R; s++) {
-        share[s].value = in_double(u[s]);
-        share[s].normalise();
-    }
+    for (int s = 0; s < R; s++)
+        if (s * L + group.row < p.n)
+            share[s] = product_of(u[s]);
     const Product<T> det = by_halves<L>(share, threadIdx.x % 32);
     const bool finite = is_finite(det.value);
     if (group.row == 0 && p.there && (finite || !FINITE)) {
@@ -58,7 +56,7 @@ BL_CALL void gedet_again(const TinyArguments &g, int64_t number, T *copy, int *p
         copy[group.row + N * j] = p.a[group.row + j * p.lda];
     __syncwarp();
     const int info = lu_again(p.n, p.n, copy, N, pivot);
-    T u[] = {inside ? copy[(N + 1) * group.row] : one<T>()};
+    T u[] = {copy[inside ? (N + 1) * group.row : 0]};
     if (inside && pivot.get(group.row) != group.row)
         u[0] = negative(u[0]);
     put_determinant<false>(g, p, group, u, info);
@@ -81,10 +79,8 @@ __global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     eliminate_steps<LARGEST, false, S>(group, r, p.n, p.n, g.items ? N : g.n,
                                        done_row<T, N, (S > 0)>(group.row));
     T u[] = {group.from(r.diagonal, r.source)};
-    if (group.row < p.n && r.pivot != group.row)
+    if (r.pivot != group.row)
         u[0] = negative(u[0]);
-    if (group.row >= p.n)
-        u[0] = one<T>();
     const bool finite = put_determinant<true>(g, p, group, u, r.info);
     for_groups<L>(p.there && !finite, number, [&](int64_t i) {
         const int warp = threadIdx.x / 32;
@@ -106,7 +102,7 @@ finish_gedet(const Group<L> &group, const TinyArguments &g, const TinyProblem<T>
     BL_UNROLL
     for (int s = 0; s < R; s++) {
         const int k = s * L + group.row;
-        u[s] = one<T>();
+        u[s] = from_real<T>(0);
         if (k < p.n)
             u[s] = pivots[k] == k ? diagonal(k) : negative(diagonal(k));
     }
@@ -126,7 +122,9 @@ __global__ void BL_TINY_BOUNDS(1, BLOCKS)
     const TinyProblem<T> p(g, number);
     const int info = factor_rows<false, true>(group, g, p, p.n, g.items ? N : g.n,
                                               (const T *)nullptr, board);
-    auto diagonal = [&](int k) { return board.p[board.place(board.order[k]) + board.start(k)]; };
+    auto diagonal = [&](int k) {
+        return board.p[board.place(board.order[k]) + board.start(k)];
+    };
     finish_gedet<N>(group, g, p, number, info, board.pivot, diagonal, board.p,
                     board.pivot - group.first / L * 2 * N);
 }

@@ -282,8 +282,8 @@ do_panel(const Group<L> &group, int begin, int m, int own_steps, int steps, int 
     __syncwarp();
 }
 
-/* The interchanges in the other columns, those on the LEFT if wanted, and the panel's rows
- * of U. A lane owns whole units of columns, so that nobody has to wait. */
+/* The interchanges in the other columns, those on the LEFT if wanted, and the panel's
+ * rows of U. A lane owns whole units of columns, so that nobody has to wait. */
 template <bool LEFT, int L, class T, int N, bool EXTRA>
 __device__ __forceinline__ void exchange_rows(const Group<L> &group, int begin,
                                               const int (&label)[PANEL],
@@ -409,7 +409,8 @@ __device__ __forceinline__ int eliminate_sheet(const Group<L> &group, int m, int
     for (int begin = 0; begin < steps; begin += PANEL) {
         int label[PANEL];
         with_slots<sheet.SLOTS, L>(most_rows - begin, [&](auto slots) {
-            do_panel<slots.COUNT, RULE>(group, begin, m, min(m, n), steps, info, label, sheet);
+            do_panel<slots.COUNT, RULE>(group, begin, m, min(m, n), steps, info, label,
+                                        sheet);
         });
         if (most_rows > begin + 1)
             exchange_rows<LEFT>(group, begin, label, sheet);
@@ -536,8 +537,9 @@ __device__ __forceinline__ void find_sources(const Group<L> &group, int steps,
     }
 }
 
-/* As factors_finite(), which see. */
-template <int L, class T, int N, bool EXTRA>
+/* As factors_finite(), which see. By another rule than the largest an infinite pivot may
+ * be a wrong choice, and leaves no trace but itself. */
+template <Rule RULE = LARGEST, int L, class T, int N, bool EXTRA>
 __device__ __forceinline__ bool sheet_finite(const Group<L> &group, int m, int n,
                                              const TinySheet<T, N, L, EXTRA> &sheet)
 {
@@ -547,6 +549,8 @@ __device__ __forceinline__ bool sheet_finite(const Group<L> &group, int m, int n
         const int i = s * L + group.row;
         if (i < m && n > 0)
             finite.add(sheet.row(i)[n - 1], 0);
+        if (RULE == SCALED && i < min(m, n))
+            finite.add(sheet.row(i)[i], 1);
         if (i >= m && i < n && m > 0) /* wide */
             finite.add(sheet.row(m - 1)[i - 1], 1);
     }
@@ -610,7 +614,7 @@ __global__ void BL_TINY_BOUNDS(1, BLOCKS)
         find_scales(group, n, sheet); /* of the rows that the lane has read */
     __syncwarp();
     const int info = eliminate_sheet<RULE>(group, p.m, p.n, m, n, sheet);
-    const bool finite = group.ballot(!sheet_finite(group, p.m, p.n, sheet)) == 0;
+    const bool finite = group.ballot(!sheet_finite<RULE>(group, p.m, p.n, sheet)) == 0;
     const bool mine = p.there && finite;
     if (mine)
         store_numbers(group, g, p, info, sheet);

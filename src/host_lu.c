@@ -151,7 +151,7 @@ void bl_host_det(enum bl_precision p, int64_t n, const void *lu, int64_t lda,
             u.im = -u.im;
         }
         normalise(&u);
-        *det = times(*det, u, complex);
+        *det = k < SHARES ? u : times(*det, u, complex);
         normalise(det);
     }
     for (int half = SHARES / 2; half > 0; half /= 2)
