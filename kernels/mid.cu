@@ -128,10 +128,10 @@ MidArguments arguments_of(const struct bl_job *job, MidArguments g = {})
     return g;
 }
 
-void launch_panels(const struct bl_job *job, Launcher &launcher)
+void launch_panels(const struct bl_job *job, Launcher &launcher, const MidArguments &more)
 {
     const BlockedKernels *k = blocked[job->precision];
-    MidArguments g = arguments_of(job);
+    MidArguments g = arguments_of(job, more);
     const bool scaled = job->routine == BL_GETRFSP;
     const auto &to_right = scaled                        ? k->plain_strip
                            : is_fast(job, launcher.card) ? k->fast_strip
@@ -169,7 +169,7 @@ void launch_panels(const struct bl_job *job, Launcher &launcher)
     }
     int panels = (order - 1) / WIDTH;
     void *arrange[] = {&g, &panels};
-    if (panels > 0)
+    if (panels > 0 && job->routine != BL_GEDET) /* which has no use for L */
         launcher.start(k->arrange, job->batch * panels, k->strip_threads, 0, arrange);
 }
 
@@ -215,34 +215,37 @@ struct bl_job some_of(const struct bl_job *job, int64_t first, int64_t count)
 /* By panels, half of a large batch beside the other: where one waits for its pivots the
  * other's strips have the units. On an H100 that gains a tenth to order 512; at 1024 the
  * matrices drive each other out of the cache. */
-void launch_blocked(const struct bl_job *job, Launcher &launcher)
+void launch_blocked(const struct bl_job *job, Launcher &launcher,
+                    const MidArguments &more)
 {
     constexpr int64_t HALVES_TO = 512;
     const bool worth = job->routine != BL_GETRFSP && job->m <= HALVES_TO &&
                        job->n <= HALVES_TO && job->batch >= 3 * launcher.card.processors;
     LargeSide *const side = worth ? LargeSide::borrow(launcher.stream) : nullptr;
     if (!side)
-        return launch_panels(job, launcher);
+        return launch_panels(job, launcher, more);
     const int64_t half = job->batch / 2;
     const struct bl_job one = some_of(job, 0, half),
                         other = some_of(job, half, job->batch - half);
     Launcher beside(launcher.card, side->stream());
     launcher.then(side->fork());
     beside.error = launcher.error;
-    launch_panels(&one, launcher);
-    launch_panels(&other, beside);
+    MidArguments more_of_other = more;
+    more_of_other.number += half;
+    launch_panels(&one, launcher, more);
+    launch_panels(&other, beside, more_of_other);
     launcher.then(beside.error);
     launcher.then(side->join());
     side->give_back();
 }
 
-/* The factors of job->a. Only where a kernel keeps the matrix on the chip may `more` ask
- * for something else too. */
+/* The factors of job->a, or of what `more` says they come from. Only where a kernel keeps
+ * the matrix on the chip may it ask for something else too. */
 void factor(const struct bl_job *job, Launcher &launcher, const MidArguments &more = {})
 {
     const MidKernel *k = on_chip(job, launcher.card);
     if (!k)
-        return launch_blocked(job, launcher);
+        return launch_blocked(job, launcher, more);
     MidArguments g = arguments_of(job, more);
     void *parameters[] = {&g};
     launcher.start(k->kernel, job->batch, k->threads,
@@ -356,7 +359,7 @@ Room room_of(const struct bl_job *job, const Card &card)
 }
 
 /* GEINV, GETRI, GETRI_OOP and GEDET: the factors lie in the work space, where they are
- * copied or made. */
+ * copied or made, of GEDET's no more than it needs. */
 void with_copies(const struct bl_job *job, Launcher &launcher)
 {
     const SolveKernels *k = solvers[job->precision];
@@ -378,7 +381,7 @@ void with_copies(const struct bl_job *job, Launcher &launcher)
     for (g.first = 0; g.first < job->batch; g.first += room.slots) {
         const int64_t slots =
             job->batch - g.first < room.slots ? job->batch - g.first : room.slots;
-        const bool direct = to_factor && !job->items && on_chip(job, launcher.card);
+        const bool direct = to_factor && !job->items;
         struct bl_item *own_items =
             job->items ? (struct bl_item *)(work + room.items) : nullptr;
         MidCopy c = {job->a, g.lu, g.first, job->items, own_items, g.n};
@@ -387,7 +390,7 @@ void with_copies(const struct bl_job *job, Launcher &launcher)
             launcher.start(k->copy, slots, 256, 0, copy);
         if (to_factor) {
             struct bl_job sub = *job;
-            sub.routine = BL_GETRF;
+            sub.routine = job->routine == BL_GEDET ? BL_GEDET : BL_GETRF;
             sub.a = g.lu;
             sub.ipiv = g.ipiv;
             sub.info = g.lu_info;
@@ -400,7 +403,7 @@ void with_copies(const struct bl_job *job, Launcher &launcher)
                 more.from = job->a;
                 more.number = g.first;
             }
-            if (direct && job->routine == BL_GEDET) {
+            if (direct && job->routine == BL_GEDET && on_chip(job, launcher.card)) {
                 more.phase = job->phase;
                 more.logabs = job->logabs;
                 sub.info = job->info;

@@ -31,13 +31,14 @@ struct MidArguments {
     const struct bl_item *items;
     int64_t m, n;
     int int_size;
-    /* Only for the kernels that keep a matrix on the chip. Where there are moves, the
-     * panel at column `first` is factored and its moves are written; else the matrix,
-     * and `from` may say where problem i comes from: number number + i of it. */
-    int first;
-    Moves *moves;
+    /* Where problem i comes from, if not from `a`: number number + i. Until the panel at
+     * column 0 and what is to its right have been brought up to date. */
     struct bl_operand from;
     int64_t number;
+    /* Only for the kernels that keep a matrix on the chip. Where there are moves, the
+     * panel at column `first` is factored and its moves are written; else the matrix. */
+    int first;
+    Moves *moves;
     /* Also solved for, by kernels that can, are nrhs columns of b. Where there is a
      * phase, the determinant and INFO of number number + i are all that is asked for; `a`
      * is work space then. */

@@ -35,6 +35,7 @@ struct PanelShared {
     T l[NB * (NB + 1)]; /* L of the pivot rows; column k from k * (NB + 1) on */
     Candidate best[2][16];
     int pivot[NB], ipiv[NB];
+    Source<T> source;
     Moves moves;
 };
 
@@ -88,8 +89,18 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
         info = get_integer(info_at, g.int_size);
     if (first >= w.order && first > 0)
         return;
+    if (thread == 0)
+        s.source = w.source(g, first);
+    __syncthreads();
     T *const A = w.a + first + first * w.lda;
     const int64_t lda = w.lda;
+    /* GETRFSP finds all in place. */
+    auto read_from = [&]() -> Source<T> {
+        if constexpr (SCALED)
+            return {A, lda};
+        else
+            return s.source;
+    };
     const int m = w.m - first, width = w.order - first < NB ? w.order - first : NB;
     const Pivots pivots = {operand_at(g.ipiv, w.index, g.int_size), g.int_size, first};
     int position[R], zero = 0, done = 0, fresh = width; /* done: columns finished */
@@ -120,13 +131,14 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
     while (done < width && !strange) {
         const int columns = width - done < C ? width - done : C;
         T a[R][C];
+        const Source<T> source = read_from();
         BL_UNROLL
         for (int i = 0; i < R; i++)
             BL_UNROLL
         for (int c = 0; c < C; c++) {
             int row = thread + i * PANEL_THREADS;
             row = row < m ? row : m - 1;
-            a[i][c] = A[row + (done + (c < columns ? c : 0)) * lda];
+            a[i][c] = source.p[row + (done + (c < columns ? c : 0)) * source.ld];
         }
         constexpr int EACH = C / (R * sizeof(T) > 16 ? 4 : 2); /* what registers allow */
         T at_hand[R][EACH], ahead[R][EACH];
@@ -155,7 +167,8 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
             read_left(at_hand, 0);
         for (int e = thread; e < done * C; e += PANEL_THREADS) {
             int k = e / C, c = e % C;
-            s.u[e] = A[s.pivot[k] + (done + (c < columns ? c : 0)) * lda];
+            const Source<T> from = read_from();
+            s.u[e] = from.p[s.pivot[k] + (done + (c < columns ? c : 0)) * from.ld];
         }
         __syncthreads();
         /* A warp solves a column; a lane has two of its rows. */
@@ -280,7 +293,10 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
         done += columns;
     }
 
-    /* `done` steps are in A, rows not yet moved. */
+    /* `done` steps are in A, rows not yet moved; so is then what has not been read. */
+    for (int row = thread; strange && read_from().p != A && row < m; row += PANEL_THREADS)
+        for (int c = fresh; c < width; c++)
+            A[row + c * lda] = read_from().p[row + c * read_from().ld];
     __syncthreads();
     if (thread == 0)
         s.moves.count = done;

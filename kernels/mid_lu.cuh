@@ -22,18 +22,19 @@
 namespace bl
 {
 
-/* The determinant's next factors, which begin rows of a panel. One lane. */
-template <class T>
-__device__ __noinline__ void multiply_diagonal(Product &product, const T *rows,
-                                               int stride, const int *ipiv, int first,
-                                               int steps)
+/* Of a square matrix of n steps, whose diagonal lies on those of the corners. A warp. */
+template <class T, class Shared, int C>
+__device__ __noinline__ void put_determinant(const Shared &s, int n, T *phase,
+                                             Real<T> *logabs)
 {
-    Product det = product;
-    for (int r = 0; r < steps; r++) {
-        const T u = rows[r * stride];
-        multiply_on(det, ipiv[first + r] == first + r ? u : negative(u));
-    }
-    product = det;
+    const int lane = threadIdx.x % 32;
+    const Product<T> det = product_of_all<T>(n, lane, [&](int64_t step) {
+        const int k = int(step);
+        const T u = s.corner[k / C][k % C * (C + 1)];
+        return s.ipiv[k] == k ? u : negative(u);
+    });
+    if (lane == 0)
+        phase_and_logarithm(det, *phase, *logabs);
 }
 
 __device__ __forceinline__ struct bl_item item_of(const MidArguments &g)
@@ -80,7 +81,8 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
         from = A;
         m -= g.first;
         n = order = min(order - g.first, NB);
-    } else if (g.from.p || g.from.array) {
+    }
+    if (g.first == 0 && (g.from.p || g.from.array)) {
         from = (const T *)operand_at(g.from, g.number + item.index, sizeof(T));
         ld_from = g.from.ld;
     }
@@ -104,7 +106,6 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
     if (threadIdx.x == 0) {
         s.interchanges = s.zero = s.strange = 0;
         s.steps = order;
-        s.product = {{1, 0}, 0};
     }
     if constexpr (SCALED)
         find_scales(s, from, ld_from, m, n);
@@ -136,7 +137,9 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
                 known = true;
             }
             __syncwarp();
-            panel.write_rows(own + q * C, lda, count, columns, !quiet);
+            if (!quiet)
+                panel.write_rows(own + q * C, lda, count, columns);
+            __syncwarp(); /* before the pivot rows are written over */
             if (count < C)
                 break;
         }
@@ -151,15 +154,12 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
             for (int j = first; j < C; j++)
                 s.column[p * C + j].set();
             s.panel[p].set();
-            panel.write_rows(own + p * C, lda, first, columns, !quiet, s.corner[p]);
+            if (!quiet)
+                panel.write_rows(own + p * C, lda, first, columns, s.corner[p]);
             if (p > 0)
                 s.placed[p - 1].wait();
-            if (threadIdx.x % 32 == 0) {
+            if (threadIdx.x % 32 == 0)
                 interchange_on(s, p * C + first);
-                if (quiet)
-                    multiply_diagonal(s.product, panel.rows, panel.STRIDE, s.ipiv, p * C,
-                                      first);
-            }
             __syncwarp(); /* before the pivot rows are written over */
             s.placed[p].set();
         }
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
     }
     const int64_t index = item_of(g).index, number = index + (quiet ? g.number : 0);
     const Pivots pivots = {operand_at(g.ipiv, index, g.int_size), g.int_size, g.first};
-    for (int k = threadIdx.x; k < steps; k += W * 32)
+    for (int k = threadIdx.x; k < steps && !quiet; k += W * 32)
         pivots.set(k, s.ipiv[k]);
     int64_t zero = s.zero;
     if (rest) {
@@ -229,13 +229,15 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
                         (T *)operand_at(g.phase, number, sizeof(T)),
                         (Real<T> *)operand_at(g.logabs, number, sizeof(Real<T>)));
     }
+    if constexpr (!SCALED)
+        if (quiet && !rest && warp == 0)
+            put_determinant<T, Shared, C>(
+                s, n, (T *)operand_at(g.phase, number, sizeof(T)),
+                (Real<T> *)operand_at(g.logabs, number, sizeof(Real<T>)));
     if (threadIdx.x == 0) {
         void *const at = operand_at(g.info, number, g.int_size);
         const int64_t before = g.moves && g.first > 0 ? get_integer(at, g.int_size) : 0;
         put_integer(at, g.int_size, before ? before : zero ? g.first + zero : 0);
-        if (quiet && !rest)
-            put_determinant(s.product, (T *)operand_at(g.phase, number, sizeof(T)),
-                            (Real<T> *)operand_at(g.logabs, number, sizeof(Real<T>)));
     }
     if constexpr (SOLVES)
         if (rest && zero == 0 && warp < g.nrhs)

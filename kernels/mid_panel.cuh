@@ -337,6 +337,8 @@ struct Panel {
             int j = e / C, r = e % C;
             if (r > j && r < done)
                 s.corner[p][e] = l[j * height + s.place[p][s.pivot[p * C + r]]];
+            if (r == j && r < done)
+                s.corner[p][e] = rows[j * STRIDE];
         }
         if (lane == 0)
             s.count[p] = (unsigned char)done;
@@ -344,8 +346,8 @@ struct Panel {
     }
 
     /* `rows`, whose first is row 0 of A. With a corner: the panel's own, L below the
-     * diagonal, and each row begins there. Without `put` they are looked at only. */
-    __device__ __forceinline__ void write_rows(T *A, int64_t lda, int m, int n, bool put,
+     * diagonal, and each row begins there. */
+    __device__ __forceinline__ void write_rows(T *A, int64_t lda, int m, int n,
                                                const T *corner = nullptr)
     {
         const bool whole = is_whole(A);
@@ -358,11 +360,9 @@ struct Panel {
                               : rows[r * STRIDE + j - r];
                 if (Traits<T>::complex && !is_finite(x))
                     atomicOr(&s.strange, 1);
-                if (put)
-                    store(A + r + j * lda, x, whole);
+                store(A + r + j * lda, x, whole);
             }
         }
-        __syncwarp();
     }
 
     /* The first n columns that are left, rows without a pivot, at their positions. */

@@ -30,12 +30,12 @@ struct Chip {
     static constexpr int ROWS = 32 * R, PANELS = ROWS / C;
     static constexpr int STRIDE = C + PER_VECTOR<T>; /* between rows of C elements */
 
-    T rows[W][C * STRIDE];            /* a warp's pivot rows of its panel, C at a time */
-    T corner[PANELS][C * C];          /* L of a panel in its own pivot rows, by columns */
-    Real<T> magnitude[ROWS];          /* of a column, for ties */
+    T rows[W][C * STRIDE];   /* a warp's pivot rows of its panel, C at a time */
+    T corner[PANELS][C * C]; /* L of a panel in its own pivot rows, by columns; and U's
+                                diagonal */
+    Real<T> magnitude[ROWS]; /* of a column, for ties */
     Real<T> scale[SCALED ? ROWS : 1]; /* a row's, for GETRFSP */
     Signal column[ROWS], panel[PANELS], placed[PANELS];
-    Product product;     /* of the diagonal, where the determinant is asked for */
     int pivot[ROWS + C]; /* the row of step k; -1: there is no step k (yet) */
     int step[ROWS];      /* the step whose pivot a row is; NONE, OUTSIDE */
     int position[ROWS],

@@ -18,6 +18,14 @@
 namespace bl
 {
 
+/* Where columns are read from. In shared memory: it is asked for rarely, and registers
+ * are short. */
+template <class T>
+struct Source {
+    const T *p;
+    int64_t ld;
+};
+
 /* The matrix that a block works on. */
 template <class T>
 struct Matrix {
@@ -36,6 +44,17 @@ struct Matrix {
         m = int(item.m);
         n = int(item.n);
         order = m < n ? m : n;
+    }
+
+    /* Column `column` from row g.first on, before the panel there and what is to its
+     * right are brought up to date. */
+    __device__ __forceinline__ Source<T> source(const MidArguments &g, int column) const
+    {
+        if (g.first == 0 && (g.from.p || g.from.array))
+            return {(const T *)operand_at(g.from, g.number + index, sizeof(T)) +
+                        column * g.from.ld,
+                    g.from.ld};
+        return {a + g.first + column * lda, lda};
     }
 };
 
@@ -185,24 +204,27 @@ struct Corner {
 };
 
 /* Tiles of 64 rows below the corner, 4 x 4 of which a thread holds, rows 16 apart. A has
- * `rows` rows, as L, and `columns` columns; row i is still in row from_row[i]. */
+ * `rows` rows, as L, and `columns` columns; row i is still in row from_row[i] of the
+ * source. */
 template <class T, Products P, int STRIDE>
 __device__ __forceinline__ void
 subtract_by_threads(T *A, int64_t lda, int rows, int columns, const T (*u)[STRIDE],
-                    const short *from_row, LeftSlices<T, P> &slices)
+                    const Source<T> &source, const short *from_row,
+                    LeftSlices<T, P> &slices)
 {
     /* More would not fit registers. The host knows no such pragma. */
     [[maybe_unused]] constexpr int UNROLLED = sizeof(T) == 16 ? 2 : 4;
     const int thread = threadIdx.x, r0 = thread % 16, c0 = thread / 16 * 4;
     T a[4][4];
     auto read_tile = [&](int top, T(&x)[4][4]) {
-        const int64_t ld = opaque(lda); /* addresses are not worth registers */
+        const T *const p = source.p;
+        const int64_t ld = opaque(source.ld); /* addresses are not worth registers */
         BL_UNROLL
         for (int i = 0; i < 4; i++) {
             const int from = from_row[min(top + r0 + 16 * i, rows - 1)];
             BL_UNROLL
             for (int j = 0; j < 4; j++)
-                x[i][j] = A[from + min(c0 + j, columns - 1) * ld];
+                x[i][j] = p[from + min(c0 + j, columns - 1) * ld];
         }
     };
 #pragma unroll 1
@@ -242,7 +264,8 @@ subtract_by_threads(T *A, int64_t lda, int rows, int columns, const T (*u)[STRID
 template <class T, Products P, int STRIDE>
 __device__ __forceinline__ void
 subtract_by_fragments(T *A, int64_t lda, int rows, int columns, const T (*u)[STRIDE],
-                      const short *from_row, LeftSlices<T, P> &slices)
+                      const Source<T> &source, const short *from_row,
+                      LeftSlices<T, P> &slices)
 {
 #if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 900
     constexpr int ACROSS = 4;
@@ -253,8 +276,8 @@ subtract_by_fragments(T *A, int64_t lda, int rows, int columns, const T (*u)[STR
     for (int top = NB; top < rows; top += NB) {
         Fragment<T, 4> x[1][ACROSS];
         /* Number q of fragment s, which is at (i, j). */
-        auto each = [&](auto act) {
-            const int64_t ld = opaque(lda); /* addresses are not worth registers */
+        auto each = [&](int64_t of, auto act) {
+            const int64_t ld = opaque(of); /* addresses are not worth registers */
             BL_UNROLL
             for (int s = 0; s < ACROSS; s++)
                 BL_UNROLL
@@ -262,8 +285,9 @@ subtract_by_fragments(T *A, int64_t lda, int rows, int columns, const T (*u)[STR
                 act(x[0][s], q, top + row + q / 2 * 8, column + 2 * t + 8 * s + q % 2,
                     ld);
         };
-        each([&](auto &y, int q, int i, int j, int64_t ld) {
-            y.set(q, minus(A[from_row[min(i, rows - 1)] + min(j, columns - 1) * ld]));
+        const T *const p = source.p;
+        each(source.ld, [&](auto &y, int q, int i, int j, int64_t ld) {
+            y.set(q, minus(p[from_row[min(i, rows - 1)] + min(j, columns - 1) * ld]));
         });
 #    pragma unroll 1
         for (int from = 0; from < NB; from += DEPTH) {
@@ -285,7 +309,7 @@ subtract_by_fragments(T *A, int64_t lda, int rows, int columns, const T (*u)[STR
                 multiply_all(x, left, right);
             }
         }
-        each([&](auto &y, int q, int i, int j, int64_t ld) {
+        each(lda, [&](auto &y, int q, int i, int j, int64_t ld) {
             if (i < rows && j < columns)
                 A[i + j * ld] = minus(y, q);
         });
@@ -308,6 +332,7 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T>)
     auto *const ring = (T(*)[SLICE_STRIDE<T, P>])(u + NB);
     short *const from_row = (short *)(ring + STRIP_SLICES<T> * DEPTH);
     __shared__ bool in_place; /* the moves have been carried out, U is there */
+    __shared__ Source<T> source;
     const int64_t number = blockIdx.x / strips;
     const Matrix<T> w(g, number);
     const int thread = threadIdx.x;
@@ -320,18 +345,21 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T>)
     T *const A = w.a + first + column * lda;
     const Moves &moves = all_moves[number];
 
+    const Source<T> whence = w.source(g, column);
     Corner<T, P> corner;
     BL_UNROLL
     for (int i = 0; i < corner.EACH; i++) {
         const int row = corner.row_of(i);
-        corner.x[i] = row < width
-                          ? A[moves.from[row] + min(corner.column, columns - 1) * lda]
-                          : T{};
+        corner.x[i] =
+            row < width
+                ? whence.p[moves.from[row] + min(corner.column, columns - 1) * whence.ld]
+                : T{};
     }
     LeftSlices<T, P> slices(ring, w.a + first + first * lda, lda, rows, width);
     for (int i = thread; i < rows; i += STRIP_THREADS)
         from_row[i] = short(i);
     in_place = false;
+    source = whence;
     __syncthreads();
     for (int i = width + thread; i < moves.count; i += STRIP_THREADS)
         from_row[moves.to[i]] = moves.from[i];
@@ -355,12 +383,18 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T>)
         });
         __syncthreads();
         if (in_place) {
+            const Source<T> old = source;
             for (int e = thread; e < NB * NB; e += STRIP_THREADS) {
                 const int k = width + e % NB, c = e / NB;
                 if (k < moves.count && c < columns)
-                    A[moves.to[k] + c * lda] = A[moves.from[k] + c * lda];
+                    A[moves.to[k] + c * lda] = old.p[moves.from[k] + c * old.ld];
             }
+            if (old.p != A) /* and the rows that stay */
+                for (int i = width + thread; i < rows; i += STRIP_THREADS)
+                    for (int c = 0; c < columns && from_row[i] == i; c++)
+                        A[i + c * lda] = old.p[i + c * old.ld];
             __syncthreads();
+            source = {A, lda};
             for (int i = thread; i < rows; i += STRIP_THREADS)
                 from_row[i] = short(i);
             each([&](int row, T &x) {
@@ -374,9 +408,11 @@ __global__ void __launch_bounds__(STRIP_THREADS, STRIP_BLOCKS<T>)
     }
 
     if constexpr (P == FRAGMENTS)
-        subtract_by_fragments<T, P, STRIDE>(A, lda, rows, columns, u, from_row, slices);
+        subtract_by_fragments<T, P, STRIDE>(A, lda, rows, columns, u, source, from_row,
+                                            slices);
     else
-        subtract_by_threads<T, P, STRIDE>(A, lda, rows, columns, u, from_row, slices);
+        subtract_by_threads<T, P, STRIDE>(A, lda, rows, columns, u, source, from_row,
+                                          slices);
     __syncthreads();
     for (int e = thread; e < NB * NB; e += STRIP_THREADS) {
         const int r = e % NB, c = e / NB;

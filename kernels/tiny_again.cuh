@@ -195,9 +195,10 @@ BL_CALL int lu_by_loop(int m, int n, T *a, int64_t lda, const Pivots &pivots)
     Real<T> scale = div(Real<T>(1), largest);
     for (int j = 0; j < n; j++) {
         T x = row < m ? a[row + j * lda] : from_real<T>(0);
+        /* All of them first: the columns before have their rows where they are now. */
+        for (int k = 0; k < min(j, m) && scaled; k++)
+            exchange(k, int(pivots.get(k)), x, a, lda, 0);
         for (int k = 0; k < min(j, m); k++) {
-            if (scaled)
-                exchange(k, int(pivots.get(k)), x, a, lda, 0);
             T u = from_lane(x, k);
             if (row > k && row < m)
                 x = sub(x, mul(a[row + k * lda], u));

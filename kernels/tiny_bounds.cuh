@@ -37,7 +37,6 @@ constexpr BoundChoice bound_choices[] = {
     {BL_GETRS, BL_D, FOUR_FEWER, {24}}, {BL_GETRI, BL_C, FOUR_FEWER, {20, 28, 32}},
     {BL_GETRI, BL_Z, FOUR_FEWER, {32}}, {BL_GEINV, BL_C, FOUR_FEWER, {28, 32}},
     {BL_GEINV, BL_Z, NO_BOUND, {24}},   {BL_GEINV, BL_Z, FOUR_FEWER, {32}},
-    {BL_GEDET, BL_C, FOUR_FEWER, {32}}, {BL_GEDET, BL_Z, FOUR_FEWER, {32}},
 };
 
 /* What a kernel of blocks of so many warps is compiled for that would be for `blocks` of

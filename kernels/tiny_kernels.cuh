@@ -72,6 +72,18 @@ constexpr RowsChoice rows_choices[] = {
     {BL_GETRF, BL_Z, 24, 16, 11, SHEET},
     {BL_GETRF, BL_Z, 28, 16, 8, SHEET},
     {BL_GETRF, BL_Z, 32, 16, 6, SHEET},
+    {BL_GETRFSP, BL_S, 20, 8, 20, SHEET},
+    {BL_GETRFSP, BL_S, 24, 8, 18, SHEET_BY_COLUMNS},
+    {BL_GETRFSP, BL_S, 28, 8, 12, SHEET},
+    {BL_GETRFSP, BL_D, 20, 8, 14, SHEET},
+    {BL_GETRFSP, BL_D, 24, 8, 10, SHEET},
+    {BL_GETRFSP, BL_D, 28, 8, 7, SHEET},
+    {BL_GETRFSP, BL_C, 20, 8, 14, SHEET},
+    {BL_GETRFSP, BL_C, 24, 8, 10, SHEET},
+    {BL_GETRFSP, BL_C, 28, 8, 8, SHEET},
+    {BL_GETRFSP, BL_Z, 20, 16, 15, SHEET},
+    {BL_GETRFSP, BL_Z, 24, 16, 11, SHEET},
+    {BL_GETRFSP, BL_Z, 28, 16, 8, SHEET},
     {BL_GESV, BL_S, 12, 4, 20},
     {BL_GESV, BL_S, 16, 8, 24},
     {BL_GESV, BL_S, 20, 8, 20, SHEET},
@@ -151,8 +163,14 @@ BL_TINY_EITHER(gesv_no_sheet, BL_GESV, tiny_gesv, tiny_rows_gesv, BESIDE_SOLVE)
 BL_TINY_EITHER(geinv_kernel, BL_GEINV, tiny_geinv, tiny_rows_geinv, BESIDE_INVERSE)
 #undef BL_TINY_EITHER
 
+template <class T, int N>
+TinyKernel getrfsp_no_sheet()
+{
+    return BL_TINY(BL_GETRFSP, tiny_factor, N, BESIDE_FACTOR, , SCALED);
+}
+
 /* The same with the third kind. */
-#define BL_TINY_SHEET(name, routine, sheet_kernel, otherwise)                            \
+#define BL_TINY_SHEET(name, routine, sheet_kernel, otherwise, ...)                       \
     template <class T, int N>                                                            \
     TinyKernel name()                                                                    \
     {                                                                                    \
@@ -161,12 +179,28 @@ BL_TINY_EITHER(geinv_kernel, BL_GEINV, tiny_geinv, tiny_rows_geinv, BESIDE_INVER
             return otherwise<T, N>();                                                    \
         else                                                                             \
             return {(const void *)sheet_kernel<T, N, choice.lanes, choice.blocks,        \
-                                               choice.how == SHEET>,                     \
+                                               choice.how == SHEET __VA_ARGS__>,         \
                     32, 32 / choice.lanes};                                              \
     }
 BL_TINY_SHEET(getrf_kernel, BL_GETRF, tiny_sheet_factor, getrf_no_sheet)
 BL_TINY_SHEET(gesv_kernel, BL_GESV, tiny_sheet_gesv, gesv_no_sheet)
+BL_TINY_SHEET(getrfsp_kernel, BL_GETRFSP, tiny_sheet_factor, getrfsp_no_sheet, , SCALED)
 #undef BL_TINY_SHEET
+
+/* GEDET is GETRF but for its end, and so are its choices. */
+template <class T, int N>
+TinyKernel gedet_kernel()
+{
+    constexpr RowsChoice choice = rows_choice<T>(BL_GETRF, N);
+    if constexpr (choice.lanes == 0)
+        return BL_TINY(BL_GEDET, tiny_gedet, N, BESIDE_FACTOR);
+    else if constexpr (choice.how == ALL_COLUMNS)
+        return {(const void *)tiny_rows_gedet<T, N, choice.lanes, choice.blocks>, 32,
+                32 / choice.lanes};
+    else
+        return {(const void *)tiny_sheet_gedet<T, N, choice.lanes, choice.blocks>, 32,
+                32 / choice.lanes};
+}
 
 /* A class every four columns for what is called often, ... */
 #define BL_TINY_CLASSES(of)                                                              \
@@ -177,10 +211,12 @@ BL_TINY_SHEET(gesv_kernel, BL_GESV, tiny_sheet_gesv, gesv_no_sheet)
     }
 #define BL_TINY_GETRF(n) getrf_kernel<T, n>()
 #define BL_TINY_GESV(n) gesv_kernel<T, n>()
+#define BL_TINY_GEDET(n) gedet_kernel<T, n>()
+#define BL_TINY_GETRFSP(n) getrfsp_kernel<T, n>()
 #define BL_TINY_GEINV(n) geinv_kernel<T, n>()
 #define BL_TINY_GETRS(n) BL_TINY(BL_GETRS, tiny_getrs, n, BESIDE_SOLVE)
 #define BL_TINY_GETRI(n) BL_TINY(BL_GETRI, tiny_getri, n, BESIDE_INVERSE)
-/* ... and one for each number of lanes for the rest. */
+/* ... and one for each number of lanes for GETRFNP. */
 #define BL_TINY_COARSE(routine, kernel, beside, ...)                                     \
     {                                                                                    \
         static const TinyKernel coarse[] = {                                             \
@@ -206,11 +242,11 @@ TinyKernel tiny_kernel(enum bl_routine_id routine, int size)
     case BL_GETRI_OOP:
         BL_TINY_CLASSES(BL_TINY_GETRI)
     case BL_GETRFSP:
-        BL_TINY_COARSE(BL_GETRFSP, tiny_factor, BESIDE_FACTOR, , SCALED)
+        BL_TINY_CLASSES(BL_TINY_GETRFSP)
     case BL_GETRFNP:
         BL_TINY_COARSE(BL_GETRFNP, tiny_factor, BESIDE_FACTOR, , NEXT)
     default: /* GEDET */
-        BL_TINY_COARSE(BL_GEDET, tiny_gedet, BESIDE_INVERSE)
+        BL_TINY_CLASSES(BL_TINY_GEDET)
     }
 }
 

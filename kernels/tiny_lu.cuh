@@ -28,7 +28,6 @@ struct Row {
     int pivot;    /* IPIV(row + 1) - 1 */
     int source;   /* which lane became row `row` of the result */
     int info;     /* the group's */
-    bool odd;     /* an odd number of interchanges, the group's */
     bool again;   /* not to be had on the fast way; any lane of the group */
 };
 
@@ -118,7 +117,6 @@ __device__ __forceinline__ int choose(const Group<L> &group, Row<T, N> &r, int k
         r.pivot = place;
         r.source = lane;
     }
-    r.odd ^= active && place != k;
     if (active && r.position == k)
         r.position = place;
     if (chosen) {
@@ -185,28 +183,36 @@ __device__ __forceinline__ void eliminate_window(const Group<L> &group, Row<T, N
             done[k + j] = r.a[j];
 }
 
-/* Eliminate in place, and in b where EXTRA says so. `steps` is the same in the warp; a
- * group whose matrix has fewer rests after its own. `done`: N elements of the lane's own
- * in shared memory, unless S is 0, which means all steps unrolled. */
+/* All steps, and in b where EXTRA says so. `steps` is the same in the warp; a group whose
+ * matrix has fewer rests after its own. `done`: N elements of the lane's own in shared
+ * memory, where the rows are then, unless S is 0, which means all steps unrolled. */
 template <Rule RULE, bool EXTRA, int S, int L, class T, int N>
-__device__ __forceinline__ void eliminate(const Group<L> &group, Row<T, N> &r, int m,
-                                          int n, int steps, T *done)
+__device__ __forceinline__ void eliminate_steps(const Group<L> &group, Row<T, N> &r,
+                                                int m, int n, int steps, T *done)
 {
     const int own_steps = min(m, n);
     r.position = group.row < m ? group.row : -1;
     r.pivot = r.source = r.info = 0;
-    r.odd = false;
     r.diagonal = one<T>();
     Real<T> scale = 1;
     if (RULE == SCALED)
         scale = row_scale(r.a);
-    if constexpr (S > 0) {
+    if constexpr (S > 0)
         eliminate_window<RULE, EXTRA, S, N>(group, r, 0, own_steps, steps, scale, done);
+    else
+        eliminate_unrolled<RULE, EXTRA>(group, r, own_steps, steps, scale);
+}
+
+/* The same in place, and whether it has to be done again. */
+template <Rule RULE, bool EXTRA, int S, int L, class T, int N>
+__device__ __forceinline__ void eliminate(const Group<L> &group, Row<T, N> &r, int m,
+                                          int n, int steps, T *done)
+{
+    eliminate_steps<RULE, EXTRA, S>(group, r, m, n, steps, done);
+    if constexpr (S > 0) {
         BL_UNROLL
         for (int j = 0; j < N; j++)
             r.a[j] = done[j];
-    } else {
-        eliminate_unrolled<RULE, EXTRA>(group, r, own_steps, steps, scale);
     }
     Finite<T> finite;
     BL_UNROLL

@@ -22,7 +22,7 @@ constexpr int PANEL = 4; /* columns */
 
 /* A group's matrix in shared memory, row i at p + i PITCH; rows are an odd number of
  * 16-byte units, so that those of neighbouring lanes do not meet in a bank. EXTRA: column
- * N is a right-hand side. */
+ * N is a right-hand side. By another rule than the largest `scale` has a row's scale. */
 template <class T, int N, int L, bool EXTRA>
 struct TinySheet {
     static constexpr int UNIT = TinyUnit<T>::SIZE;
@@ -33,6 +33,7 @@ struct TinySheet {
     static_assert(N % PANEL == 0 && PANEL % UNIT == 0, "panels are whole units");
     T *p;       /* the group's */
     int *pivot; /* IPIV(i + 1) - 1 */
+    Real<T> *scale;
 
     __device__ __forceinline__ T *row(int i) const
     {
@@ -77,51 +78,65 @@ struct TinySheet {
     }
 };
 
-template <class T, int N, int L, bool EXTRA>
+template <class T, int N, int L, bool EXTRA, Rule RULE = LARGEST>
 __device__ __forceinline__ TinySheet<T, N, L, EXTRA> own_sheet(const Group<L> &group)
 {
     constexpr int GROUPS = 32 / L, SIZE = TinySheet<T, N, L, EXTRA>::SIZE;
     __shared__ __align__(16) T sheets[GROUPS * SIZE];
     __shared__ __align__(16) int numbers[GROUPS][N];
     const int number = group.first / L;
-    return {sheets + number * SIZE, numbers[number]};
+    Real<T> *scale = nullptr;
+    if constexpr (RULE == SCALED) {
+        __shared__ Real<T> scales[GROUPS][N];
+        scale = scales[number];
+    }
+    return {sheets + number * SIZE, numbers[number], scale};
 }
 
 /* A lane's part of the panel. Rows are compared by keys: CHOSEN where they may become a
  * pivot, what is left of the magnitude's image without its last bits, and in these 31 -
  * the row's label, its place after the interchanges. */
-template <class T, int R>
+template <class T, int R, Rule RULE>
 struct Panel {
     static constexpr unsigned LABELS = 31, MAGNITUDE = ~CHOSEN & ~LABELS;
     T a[R][PANEL];
-    unsigned id[R]; /* the key's other parts; 0: no pivot, or no row any more */
+    unsigned id[R];   /* the key's other parts; 0: no pivot, or no row any more */
+    Real<T> scale[R]; /* for SCALED */
 
+    template <int C>
+    __device__ __forceinline__ Real<T> size(int s) const
+    {
+        if constexpr (RULE == SCALED)
+            return magnitude<RULE>(a[s][C], scale[s]);
+        else
+            return magnitude<RULE>(a[s][C], 1);
+    }
     template <int C>
     __device__ __forceinline__ unsigned key(int s) const
     {
-        return (high_bits(magnitude<LARGEST>(a[s][C], 1)) & MAGNITUDE) | id[s];
+        return (high_bits(size<C>(s)) & MAGNITUDE) | id[s];
     }
 };
 
-/* The column of a step and what tells its rows. */
-template <class T, int R>
+/* The magnitudes of a step's column, but for their sign, and what tells its rows. */
+template <class R, int COUNT>
 struct PanelColumn {
-    T x[R];
-    unsigned id[R], key[R];
+    R size[COUNT];
+    unsigned id[COUNT], key[COUNT];
 };
 
 /* The key of the pivot by all bits of the magnitudes, then the first row as LAPACK counts
  * them; if there is no step, that of row k, which may then as well be put to its place.
  * Not inlined: it is rare, and not to lie between what is not. */
-template <int L, int R, class T>
-BL_CALL unsigned choose_carefully(const PanelColumn<T, R> c, int k, bool active)
+template <int L, int R, class V>
+BL_CALL unsigned choose_carefully(const PanelColumn<V, R> c, int k, bool active)
 {
     const Group<L> group;
     unsigned image[R], most = 0;
     bool chosen[R];
     BL_UNROLL
     for (int s = 0; s < R; s++) {
-        image[s] = high_bits(magnitude<LARGEST>(c.x[s], 1)) & ~CHOSEN;
+        image[s] = high_bits(c.size[s]) & ~CHOSEN;
         image[s] = c.id[s] ? image[s] : 0;
         most = max(most, image[s]);
     }
@@ -129,11 +144,11 @@ BL_CALL unsigned choose_carefully(const PanelColumn<T, R> c, int k, bool active)
     BL_UNROLL
     for (int s = 0; s < R; s++)
         chosen[s] = c.id[s] && image[s] == most;
-    if constexpr (sizeof(Real<T>) == 8) {
+    if constexpr (sizeof(V) == 8) {
         most = 0;
         BL_UNROLL
         for (int s = 0; s < R; s++) {
-            image[s] = low_image(magnitude<LARGEST>(c.x[s], 1));
+            image[s] = low_image(c.size[s]);
             image[s] = chosen[s] ? image[s] : 0;
             most = max(most, image[s]);
         }
@@ -156,8 +171,8 @@ BL_CALL unsigned choose_carefully(const PanelColumn<T, R> c, int k, bool active)
 
 /* Step k = begin + C within the panel; the label of the pivot's row is returned. The row
  * goes to its place, where all lanes of the group read it. */
-template <int C, int R, int L, class T, int N, bool EXTRA>
-__device__ __forceinline__ int panel_step(const Group<L> &group, Panel<T, R> &r,
+template <int C, int R, Rule RULE, int L, class T, int N, bool EXTRA>
+__device__ __forceinline__ int panel_step(const Group<L> &group, Panel<T, R, RULE> &r,
                                           int begin, bool active, int &info,
                                           const TinySheet<T, N, L, EXTRA> &sheet)
 {
@@ -176,10 +191,10 @@ __device__ __forceinline__ int panel_step(const Group<L> &group, Panel<T, R> &r,
         rare = rare || next - key[s] < r.LABELS; /* equal but for labels */
     const bool careful = __any_sync(WARP, rare);
     if (careful) {
-        PanelColumn<T, R> c;
+        PanelColumn<Real<T>, R> c;
         BL_UNROLL
         for (int s = 0; s < R; s++) {
-            c.x[s] = r.a[s][C];
+            c.size[s] = r.template size<C>(s);
             c.id[s] = r.id[s];
             c.key[s] = key[s];
         }
@@ -197,7 +212,8 @@ __device__ __forceinline__ int panel_step(const Group<L> &group, Panel<T, R> &r,
     sheet.get(place, begin + FROM, u);
     const T pivot = u[C - FROM];
     T factor = quick_reciprocal(pivot);
-    if (careful || !has_moderate_parts(pivot)) {
+    if (careful || !has_moderate_parts(pivot) ||
+        (RULE == SCALED && !is_moderate<T>(high_image(abs1(pivot))))) {
         if (active && info == 0 && is_zero(pivot))
             info = k + 1;
         factor = careful_factor(pivot);
@@ -217,12 +233,12 @@ __device__ __forceinline__ int panel_step(const Group<L> &group, Panel<T, R> &r,
 
 /* Columns begin .. begin + PANEL - 1 of the rows from begin on. Before `steps`, the
  * warp's, the group has `own_steps`. */
-template <int R, int L, class T, int N, bool EXTRA>
+template <int R, Rule RULE, int L, class T, int N, bool EXTRA>
 __device__ __forceinline__ void
 do_panel(const Group<L> &group, int begin, int m, int own_steps, int steps, int &info,
          int (&label)[PANEL], const TinySheet<T, N, L, EXTRA> &sheet)
 {
-    Panel<T, R> r;
+    Panel<T, R, RULE> r;
     T *const rows = sheet.row(begin + group.row);
     BL_UNROLL
     for (int s = 0; s < R; s++) {
@@ -234,6 +250,8 @@ do_panel(const Group<L> &group, int begin, int m, int own_steps, int steps, int 
             r.a[s][j] = from_real<T>(0);
         if (inside)
             sheet.get(rows + L * s * sheet.PITCH, begin, r.a[s]);
+        if (RULE == SCALED)
+            r.scale[s] = sheet.scale[inside ? row : 0];
     }
     __syncwarp();
     label[0] = panel_step<0>(group, r, begin, begin < own_steps, info, sheet);
@@ -250,8 +268,12 @@ do_panel(const Group<L> &group, int begin, int m, int own_steps, int steps, int 
                      read */
     BL_UNROLL
     for (int s = 0; s < R; s++)
-        if (r.id[s])
-            sheet.put(sheet.row(int(CHOSEN + 31 - r.id[s])), begin, r.a[s]);
+        if (r.id[s]) {
+            const int row = int(CHOSEN + 31 - r.id[s]);
+            sheet.put(sheet.row(row), begin, r.a[s]);
+            if (RULE == SCALED)
+                sheet.scale[row] = r.scale[s];
+        }
     if (group.row == 0) {
         BL_UNROLL
         for (int t = 0; t < PANEL; t++)
@@ -260,9 +282,9 @@ do_panel(const Group<L> &group, int begin, int m, int own_steps, int steps, int 
     __syncwarp();
 }
 
-/* The interchanges in the other columns, and the panel's rows of U. A lane owns whole
- * units of columns, so that nobody has to wait. */
-template <int L, class T, int N, bool EXTRA>
+/* The interchanges in the other columns, those on the LEFT if wanted, and the panel's
+ * rows of U. A lane owns whole units of columns, so that nobody has to wait. */
+template <bool LEFT, int L, class T, int N, bool EXTRA>
 __device__ __forceinline__ void exchange_rows(const Group<L> &group, int begin,
                                               const int (&label)[PANEL],
                                               const TinySheet<T, N, L, EXTRA> &sheet)
@@ -273,7 +295,8 @@ __device__ __forceinline__ void exchange_rows(const Group<L> &group, int begin,
     for (int t = 1; t < PANEL; t++)
         sheet.get(top + t * sheet.PITCH, begin, l[t]);
 #pragma unroll 1
-    for (int i = group.row; i < sheet.UNITS; i += L) {
+    for (int i = group.row + (LEFT ? 0 : (begin + PANEL) / sheet.UNIT); i < sheet.UNITS;
+         i += L) {
         const int column = i * sheet.UNIT;
         if (column >= begin && column < begin + PANEL)
             continue;
@@ -373,8 +396,9 @@ __device__ __forceinline__ void with_slots(int rows, const F &f)
 }
 
 /* All steps; INFO is returned. m and n are the group's, the others the warp's. Rows are
- * all read and in the sheet when this begins. */
-template <int L, class T, int N, bool EXTRA>
+ * all read and in the sheet when this begins. LEFT: L is wanted, with its rows in order.
+ */
+template <Rule RULE = LARGEST, bool LEFT = true, int L, class T, int N, bool EXTRA>
 __device__ __forceinline__ int eliminate_sheet(const Group<L> &group, int m, int n,
                                                int most_rows, int most_columns,
                                                const TinySheet<T, N, L, EXTRA> &sheet)
@@ -385,10 +409,11 @@ __device__ __forceinline__ int eliminate_sheet(const Group<L> &group, int m, int
     for (int begin = 0; begin < steps; begin += PANEL) {
         int label[PANEL];
         with_slots<sheet.SLOTS, L>(most_rows - begin, [&](auto slots) {
-            do_panel<slots.COUNT>(group, begin, m, min(m, n), steps, info, label, sheet);
+            do_panel<slots.COUNT, RULE>(group, begin, m, min(m, n), steps, info, label,
+                                        sheet);
         });
         if (most_rows > begin + 1)
-            exchange_rows(group, begin, label, sheet);
+            exchange_rows<LEFT>(group, begin, label, sheet);
         if (most_rows > begin + PANEL)
             with_slots<sheet.SLOTS, L>(most_rows - begin - PANEL, [&](auto slots) {
                 update_rows<slots.COUNT>(group, begin, m, most_columns, sheet);
@@ -512,8 +537,9 @@ __device__ __forceinline__ void find_sources(const Group<L> &group, int steps,
     }
 }
 
-/* As factors_finite(), which see. */
-template <int L, class T, int N, bool EXTRA>
+/* As factors_finite(), which see. By another rule than the largest an infinite pivot may
+ * be a wrong choice, and leaves no trace but itself. */
+template <Rule RULE = LARGEST, int L, class T, int N, bool EXTRA>
 __device__ __forceinline__ bool sheet_finite(const Group<L> &group, int m, int n,
                                              const TinySheet<T, N, L, EXTRA> &sheet)
 {
@@ -523,6 +549,8 @@ __device__ __forceinline__ bool sheet_finite(const Group<L> &group, int m, int n
         const int i = s * L + group.row;
         if (i < m && n > 0)
             finite.add(sheet.row(i)[n - 1], 0);
+        if (RULE == SCALED && i < min(m, n))
+            finite.add(sheet.row(i)[i], 1);
         if (i >= m && i < n && m > 0) /* wide */
             finite.add(sheet.row(m - 1)[i - 1], 1);
     }
@@ -545,15 +573,36 @@ store_numbers(const Group<L> &group, const TinyArguments &g, const TinyProblem<T
         put_integer(g.info, p.item, g.int_size, 0, info);
 }
 
-/* GETRF. A group of L lanes owns a matrix, a warp, which is a block, 32 / L matrices.
- * Shared memory: TinySheet. */
-template <class T, int N, int L, int BLOCKS, bool GROUPED>
+/* One over the largest element of each row, as row_scale(). */
+template <int L, class T, int N, bool EXTRA>
+__device__ __forceinline__ void find_scales(const Group<L> &group, int columns,
+                                            const TinySheet<T, N, L, EXTRA> &sheet)
+{
+    BL_UNROLL
+    for (int s = 0; s < sheet.SLOTS; s++) {
+        const int row = s * L + group.row;
+        if (N % L != 0 && row >= N)
+            continue;
+        Real<T> largest = sfmin<Real<T>>();
+        for (int j = 0; j < columns; j += sheet.UNIT) {
+            const TinyUnit<T> x = sheet.unit(sheet.row(row), j);
+            BL_UNROLL
+            for (int t = 0; t < sheet.UNIT; t++)
+                largest = abs1(x.x[t]) > largest ? abs1(x.x[t]) : largest;
+        }
+        sheet.scale[row] = div(Real<T>(1), largest);
+    }
+}
+
+/* GETRF, GETRFSP. A group of L lanes owns a matrix, a warp, which is a block, 32 / L
+ * matrices. Shared memory: TinySheet. */
+template <class T, int N, int L, int BLOCKS, bool GROUPED, Rule RULE = LARGEST>
 __global__ void BL_TINY_BOUNDS(1, BLOCKS)
     tiny_sheet_factor(const __grid_constant__ TinyArguments g)
 {
     const Group<L> group;
     const int64_t number = group_number<L>();
-    const auto sheet = own_sheet<T, N, L, false>(group);
+    const auto sheet = own_sheet<T, N, L, false, RULE>(group);
     const TinyProblem<T> p(g, number);
     /* Always all steps where shapes differ: bits must not depend on neighbours. */
     const int m = g.items ? N : g.m, n = g.items ? N : g.n;
@@ -561,15 +610,17 @@ __global__ void BL_TINY_BOUNDS(1, BLOCKS)
         load_sheet<true>(group, p, n, sheet);
     else
         load_sheet<false>(group, p, n, sheet);
+    if constexpr (RULE == SCALED)
+        find_scales(group, n, sheet); /* of the rows that the lane has read */
     __syncwarp();
-    const int info = eliminate_sheet(group, p.m, p.n, m, n, sheet);
-    const bool finite = group.ballot(!sheet_finite(group, p.m, p.n, sheet)) == 0;
+    const int info = eliminate_sheet<RULE>(group, p.m, p.n, m, n, sheet);
+    const bool finite = group.ballot(!sheet_finite<RULE>(group, p.m, p.n, sheet)) == 0;
     const bool mine = p.there && finite;
     if (mine)
         store_numbers(group, g, p, info, sheet);
     store_sheet<GROUPED>(group, g, p, mine, sheet);
     for_groups<L>(p.there && !finite, number,
-                  [&](int64_t i) { factor_again<T, LARGEST>(g, i); });
+                  [&](int64_t i) { factor_again<T, RULE>(g, i); });
 }
 
 } // namespace bl

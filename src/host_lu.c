@@ -90,6 +90,16 @@ static void normalise(struct product *x)
     x->exponent += e;
 }
 
+static struct product times(struct product x, struct product y, bool complex)
+{
+    double re = x.re * y.re - x.im * y.im, im = x.re * y.im + x.im * y.re;
+    return (struct product){re, complex ? im : 0, x.exponent + y.exponent};
+}
+
+/* Factor k belongs to share k % SHARES; then the second half of the shares is multiplied
+ * to the first one, and so on: kernels/product.cuh does it with many threads. */
+enum { SHARES = 32 };
+
 static struct product load(enum bl_precision p, const void *a, int64_t i)
 {
     switch (p) {
@@ -131,20 +141,23 @@ void bl_host_det(enum bl_precision p, int64_t n, const void *lu, int64_t lda,
                  const void *ipiv, int int_size, void *phase, void *logabs)
 {
     const bool complex = p == BL_C || p == BL_Z, single = p == BL_S || p == BL_C;
-    struct product det = {1, 0, 0};
+    struct product share[SHARES];
+    for (int s = 0; s < SHARES; s++)
+        share[s] = (struct product){1, 0, 0};
     for (int64_t k = 0; k < n; k++) {
-        struct product u = load(p, lu, k + k * lda);
+        struct product u = load(p, lu, k + k * lda), *det = &share[k % SHARES];
         if (pivot(ipiv, int_size, k) != k) {
             u.re = -u.re;
             u.im = -u.im;
         }
         normalise(&u);
-        double re = det.re * u.re - det.im * u.im, im = det.re * u.im + det.im * u.re;
-        det.re = re;
-        det.im = complex ? im : 0;
-        det.exponent += u.exponent;
-        normalise(&det);
+        *det = k < SHARES ? u : times(*det, u, complex);
+        normalise(det);
     }
+    for (int half = SHARES / 2; half > 0; half /= 2)
+        for (int s = 0; s < half; s++)
+            share[s] = times(share[s], share[s + half], complex);
+    const struct product det = share[0];
     double modulus = sqrt(det.re * det.re + det.im * det.im);
     double re = modulus == 0 ? 0 : det.re / modulus;
     double im = modulus == 0 ? 0 : det.im / modulus;

@@ -310,6 +310,12 @@ void scale_rows(Case<T> &c)
     }
 }
 
+template <class T>
+Complex<double> wide(T x)
+{
+    return {double(parts(&x)[0]), width<T> == 2 ? double(parts(&x)[width<T> - 1]) : 0};
+}
+
 /* The largest element of P A - L U in relation to that of its row in A. */
 template <class T>
 double scaled_residual(const Case<T> &c, const Array<T> &given)
@@ -323,10 +329,6 @@ double scaled_residual(const Case<T> &c, const Array<T> &given)
     for (int i = 0; i < c.m; i++) {
         double most = 0, off = 0;
         for (int j = 0; j < c.n; j++) {
-            auto wide = [](T x) {
-                Product z = product_of(x);
-                return z.value;
-            };
             Complex<double> a = wide(given[row[i] + size_t(j) * c.lda]), sum = a;
             for (int k = 0; k <= std::min({i, j, c.m - 1, c.n - 1}); k++) {
                 Complex<double> l = {1, 0};
@@ -558,7 +560,7 @@ void test_exact_determinants(Report &host)
         for (int j = 0; j < n; j++) {
             double square = 0;
             for (int i = 0; i < n; i++) {
-                Complex<double> x = product_of(c.a[i + size_t(j) * c.lda]).value;
+                Complex<double> x = wide(c.a[i + size_t(j) * c.lda]);
                 exact.push_back({__int128(x.re), __int128(x.im)});
                 square += x.re * x.re + x.im * x.im;
             }
@@ -566,7 +568,7 @@ void test_exact_determinants(Report &host)
         }
         Exact e = exact_determinant(n, exact);
         Determinant<T> d = determinant_of(c, host);
-        Complex<double> phase = product_of(d.phase).value;
+        Complex<double> phase = wide(d.phase);
         double size = exp(double(d.logabs));
         double off =
             hypot(phase.re * size - double(e.re), phase.im * size - double(e.im));
@@ -619,7 +621,7 @@ void test_large_determinants(Report &host)
             k.a = reflector<T>(n, c);
             Determinant<T> d = determinant_of(k, host);
             double logabs = n * log(hypot(c.re, c.im)), angle = n * atan2(c.im, c.re);
-            Complex<double> phase = product_of(d.phase).value;
+            Complex<double> phase = wide(d.phase);
             double off = hypot(phase.re + cos(angle), phase.im + sin(angle));
             report.count(fabs(double(d.logabs) - logabs) <=
                                  20 * eps * (n + fabs(logabs)) &&

@@ -8,15 +8,18 @@
  * netlib's, are compared by their residuals.
  */
 #include "host_cuda.h"
+#include "tiny_det.cuh"
 #include "tiny_rows_inverse.cuh"
 #include "tiny_rows_solve.cuh"
 #include "tiny_sheet_solve.cuh"
 #include "host_cases.h"
+#include "host_lu.h"
+#include "host_textbook.h"
 
 namespace
 {
 
-enum Routine { GETRF, GESV, GEINV };
+enum Routine { GETRF, GESV, GEINV, GETRFSP, GEDET };
 
 template <class T>
 using Factor = void(int *, int *, T *, int *, int *, int *);
@@ -57,6 +60,29 @@ void judge_inverse(Report &report, Case<T> &c)
                                       theirs, c.info, c.info0));
 }
 
+/* The determinant from netlib's factors, and that A is as it was. */
+template <class T>
+void judge_determinant(Report &report, Case<T> &c, const T &phase, Real<T> logabs)
+{
+    Array<T> lu = c.a0;
+    T phase0 = one<T>();
+    Real<T> logabs0 = 0;
+    netlib<T, Factor<T>>("getrf")(&c.n, &c.n, lu.data(), &c.lda, c.ipiv0.data(),
+                                  &c.info0);
+    bl_host_det(Name<T>::precision, c.n, lu.data(), c.lda, c.ipiv0.data(), 4, &phase0,
+                &logabs0);
+    if (c.info0 > 0) {
+        phase0 = from_real<T>(0);
+        logabs0 = -Real<T>(INFINITY);
+    }
+    bool good = same(logabs, logabs0, false) && c.info == c.info0 &&
+                difference("A", c.a, c.a0, c.lda, false).empty();
+    for (int w = 0; w < width<T>; w++)
+        good = good && same(parts((T *)&phase)[w], parts(&phase0)[w], false);
+    report.count(good, c.label + text(": logabs %.17g, not %.17g, INFO %d, %d",
+                                      double(logabs), double(logabs0), c.info, c.info0));
+}
+
 /* One launch of a kernel whose blocks take `problems` matrices. */
 template <class F>
 void launch(F kernel, int problems, const TinyArguments &g)
@@ -76,17 +102,18 @@ void make_lopsided(T &x)
     }
 }
 
-/* Square or, of getrf, any matrices of order up to N. */
+/* Square or, of getrf and getrfsp, any matrices of order up to N. */
 template <class T>
 void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments), int N,
                  int problems, int launches)
 {
     Factor<T> *factor = netlib<T, Factor<T>>("getrf");
     Solve<T> *solve = netlib<T, Solve<T>>("gesv");
+    const bool any = routine == GETRF || routine == GETRFSP;
     for (int i = 0; i < launches; i++) {
         const bool shapes = below(2);
-        int m = N - below(4), n = below(4) || routine != GETRF ? m : N - below(4);
-        if (routine == GETRF && below(4) == 0)
+        int m = N - below(4), n = below(4) || !any ? m : N - below(4);
+        if (any && below(4) == 0)
             (below(2) ? m : n) = 1 + below(N);
         const int nrhs = routine == GESV ? below(4) : 0;
         std::vector<Case<T>> cases;
@@ -95,8 +122,8 @@ void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments),
             Case<T> &c = cases.back();
             if (shapes) {
                 c.m = 1 + below(N);
-                c.n = routine != GETRF || below(2) ? c.m : 1 + below(N);
-                if (routine == GETRF && below(6) == 0) /* an empty one among others */
+                c.n = !any || below(2) ? c.m : 1 + below(N);
+                if (any && below(6) == 0) /* an empty one among others */
                     (below(2) ? c.m : c.n) = 0;
             }
             c.lda = shapes ? std::max(c.m, 1) + below(3) : cases[0].lda;
@@ -121,6 +148,10 @@ void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments),
         g.b = g.x = {nullptr, o.b.data(), N, 0};
         g.ipiv = {nullptr, o.ipiv.data(), 0, 0};
         g.info = {nullptr, o.info.data(), 0, 0};
+        std::vector<T> phases(cases.size(), from_real<T>(-7));
+        std::vector<Real<T>> logarithms(cases.size(), -7);
+        g.phase = {phases.data(), nullptr, 0, 1};
+        g.logabs = {logarithms.data(), nullptr, 0, 1};
         g.items = shapes ? o.items.data() : nullptr;
         g.batch = int64_t(cases.size());
         g.nrhs = nrhs;
@@ -128,12 +159,19 @@ void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments),
         g.n = shapes ? N : n;
         g.int_size = 4;
         launch(kernel, problems, g);
-        for (Case<T> &c : cases) {
+        for (size_t k = 0; k < cases.size(); k++) {
+            Case<T> &c = cases[k];
             if (routine == GEINV) {
                 judge_inverse(report, c);
                 continue;
             }
-            if (routine == GETRF)
+            if (routine == GEDET) {
+                judge_determinant(report, c, phases[k], logarithms[k]);
+                continue;
+            }
+            if (routine == GETRFSP)
+                c.info0 = textbook_scaled(c.m, c.n, c.a0.data(), c.lda, c.ipiv0.data());
+            else if (routine == GETRF)
                 factor(&c.m, &c.n, c.a0.data(), &c.lda, c.ipiv0.data(), &c.info0);
             else
                 solve(&c.n, &c.nrhs, c.a0.data(), &c.lda, c.ipiv0.data(), c.b0.data(),
@@ -143,7 +181,7 @@ void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments),
     }
 }
 
-template <class T, int N, int L>
+template <class T, int N, int L, bool MORE = false>
 void test_rows(int launches)
 {
     Report getrf(title<T>("getrf") + text(", N = %d on %d lanes", N, L));
@@ -152,9 +190,13 @@ void test_rows(int launches)
     test_kernel<T>(gesv, GESV, tiny_rows_gesv<T, N, L, 1>, N, 32 / L, launches);
     Report geinv(title<T>("geinv") + text(", N = %d on %d lanes", N, L));
     test_kernel<T>(geinv, GEINV, tiny_rows_geinv<T, N, L, 1>, N, 32 / L, launches);
+    if constexpr (MORE) {
+        Report gedet(title<T>("gedet") + text(", N = %d on %d lanes", N, L));
+        test_kernel<T>(gedet, GEDET, tiny_rows_gedet<T, N, L, 1>, N, 32 / L, launches);
+    }
 }
 
-template <class T, int N, int L, bool GROUPED>
+template <class T, int N, int L, bool GROUPED, bool MORE = false>
 void test_sheet(int launches)
 {
     Report getrf(title<T>("getrf") + text(", N = %d in a sheet, %d lanes", N, L));
@@ -162,9 +204,16 @@ void test_sheet(int launches)
                    launches);
     Report gesv(title<T>("gesv") + text(", N = %d in a sheet, %d lanes", N, L));
     test_kernel<T>(gesv, GESV, tiny_sheet_gesv<T, N, L, 1, GROUPED>, N, 32 / L, launches);
+    if constexpr (MORE) {
+        Report getrfsp(title<T>("getrfsp") + text(", N = %d in a sheet, %d lanes", N, L));
+        test_kernel<T>(getrfsp, GETRFSP, tiny_sheet_factor<T, N, L, 1, GROUPED, SCALED>,
+                       N, 32 / L, launches);
+        Report gedet(title<T>("gedet") + text(", N = %d in a sheet, %d lanes", N, L));
+        test_kernel<T>(gedet, GEDET, tiny_sheet_gedet<T, N, L, 1>, N, 32 / L, launches);
+    }
 }
 
-template <class T, int N>
+template <class T, int N, bool MORE = false>
 void test_row(int launches)
 {
     Report getrf(title<T>("getrf") + text(", N = %d, a row a lane", N));
@@ -174,32 +223,40 @@ void test_row(int launches)
     test_kernel<T>(gesv, GESV, tiny_gesv<T, N, 1, 1>, N, 32 / lanes_for(N), launches);
     Report geinv(title<T>("geinv") + text(", N = %d, a row a lane", N));
     test_kernel<T>(geinv, GEINV, tiny_geinv<T, N, 1, 1>, N, 32 / lanes_for(N), launches);
+    if constexpr (MORE) {
+        Report getrfsp(title<T>("getrfsp") + text(", N = %d, a row a lane", N));
+        test_kernel<T>(getrfsp, GETRFSP, tiny_factor<T, N, 1, 1, SCALED>, N,
+                       32 / lanes_for(N), launches);
+        Report gedet(title<T>("gedet") + text(", N = %d, a row a lane", N));
+        test_kernel<T>(gedet, GEDET, tiny_gedet<T, N, 1, 1>, N, 32 / lanes_for(N),
+                       launches);
+    }
 }
 
 template <class T>
 void test_all(int launches)
 {
-    /* Those of tiny_kernels.cuh, and by columns. */
+    /* Those of tiny_kernels.cuh, and by columns; gedet and getrfsp of each kind. */
     test_sheet<T, 20, 8, true>(launches);
     test_sheet<T, 24, 8, true>(launches);
-    test_sheet<T, 24, 8, false>(launches);
-    test_sheet<T, 28, 8, true>(launches);
-    test_sheet<T, 20, 16, true>(launches);
+    test_sheet<T, 24, 8, false, true>(launches);
+    test_sheet<T, 28, 8, true, true>(launches);
+    test_sheet<T, 20, 16, true, true>(launches);
     test_sheet<T, 24, 16, true>(launches);
     test_sheet<T, 28, 16, true>(launches);
     test_sheet<T, 32, 16, true>(launches);
-    test_row<T, 4>(launches);
+    test_row<T, 4, true>(launches);
     test_row<T, 8>(launches);
-    test_row<T, 12>(launches);
+    test_row<T, 12, true>(launches);
     test_row<T, 16>(launches);
     test_row<T, 24>(launches);
     test_row<T, 28>(launches);
-    test_row<T, 32>(launches);
+    test_row<T, 32, true>(launches);
     test_rows<T, 8, 4>(launches);
-    test_rows<T, 12, 4>(launches);
+    test_rows<T, 12, 4, true>(launches);
     test_rows<T, 16, 8>(launches);
     test_sheet<T, 16, 8, false>(launches);
-    test_sheet<T, 16, 16, true>(launches);
+    test_sheet<T, 16, 16, true, true>(launches);
     test_rows<T, 20, 8>(launches);
     test_rows<T, 24, 8>(launches);
     test_rows<T, 28, 16>(launches);
