@@ -28,25 +28,45 @@ struct TilePair {
     T x[2];
 };
 
+/* What is the same in all lanes of a warp; the compiler sees that it is. */
+BL_HD int of_warp(int x)
+{
+#ifdef __CUDACC__
+    return __shfl_sync(~0u, x, 0);
+#else
+    return x;
+#endif
+}
+
 /* Eight columns of some rows, a row a lane: lane i < 8 has row i of a tile on the
  * diagonal, which becomes its factor; what the other lanes have, rows of the unit matrix
  * or from below the tile, is solved with that. Columns are divided by their pivots where
- * they are taken out, so that the chain from pivot to pivot has no root in it. False:
- * there is a pivot that only factor_carefully() can do. */
+ * they are taken out, so that the chain from pivot to pivot has no root in it; the tile's
+ * columns come by way of `columns`, 64 elements of shared memory, in the shadow of the
+ * reciprocal. False: there is a pivot that only factor_carefully() can do. */
 template <class T>
-BL_HD bool factor_rows(T (&x)[TILE_SIDE])
+BL_HD bool factor_rows(T (&x)[TILE_SIDE], T *columns, const Team &team)
 {
+    const int lane = team.lane();
     unsigned most = 0;
     BL_UNROLL
     for (int k = 0; k < TILE_SIDE; k++) {
-        const T pivot = from_lane(x[k], k);
+        T *const column = columns + k * TILE_SIDE;
+        if (lane < TILE_SIDE)
+            column[lane] = x[k];
+        team.warp_sync();
+        T tile[TILE_SIDE];
+        BL_UNROLL
+        for (int j = k; j < TILE_SIDE; j++)
+            tile[j] = column[j];
+        const T pivot = tile[k];
         const NearReciprocal<T> over(pivot);
         const unsigned key = near_root_key(pivot);
         most = key > most ? key : most;
         const T seed = x[k] * over.seed, factor = fma(seed, over.rest, seed);
         BL_UNROLL
         for (int j = k + 1; j < TILE_SIDE; j++)
-            x[j] = fma(-factor, from_lane(x[k], j), x[j]);
+            x[j] = fma(-factor, tile[j], x[j]);
         x[k] = x[k] * near_inverse_root(pivot);
     }
     return is_near_root<T>(most);
@@ -86,9 +106,9 @@ struct TileCholesky {
      * at, a lane reads again where it has written it. */
     static constexpr int KEPT = sizeof(T) == 8 ? 15 : 16;
 
-    /* Of the panel's own tile: the two inverses, what is between them, and rows of the unit
-     * matrix where they are needed. */
-    static constexpr int BETWEEN = 2 * PAIRS, UNIT_ROWS = 3 * PAIRS, OF_PANEL = 4 * PAIRS;
+    /* Of the panel's own tile: the two inverses, what is between them, and room for who
+     * factors it. */
+    static constexpr int BETWEEN = 2 * PAIRS, ROOM = 3 * PAIRS, OF_PANEL = 4 * PAIRS;
 
     /* That, and tiles of 16 x 8 left of the diagonal's. */
     static BL_BOTH constexpr int elements(int n)
@@ -107,7 +127,7 @@ struct TileCholesky {
     BL_HD TileCholesky(const MidCholesky &g, MidCholeskyShared<T> &shared, T *memory,
                        const Team &its_team, int64_t number)
         : s(shared), team(its_team), item(g, number), panel_part(memory),
-          done(memory + OF_PANEL), lane(its_team.lane()), warp(its_team.thread / LANES),
+          done(memory + OF_PANEL), lane(its_team.lane()), warp(of_warp(its_team.thread / LANES)),
           row(lane / 4), pair(lane % 4 * 2), tiles((item.n + HIGH - 1) / HIGH)
     {
     }
@@ -242,11 +262,10 @@ struct TileCholesky {
         BL_ROLLED
         for (int h = 0; h < 2; h++) {
             const int top = p * HIGH + h * 8;
-            T *const between = panel_part + BETWEEN, *const inverse = panel_part + h * PAIRS;
-            T *const mine = part == 0              ? inverse + own * TILE_SIDE
-                            : part == 1            ? panel_part + UNIT_ROWS + own * TILE_SIDE
-                            : part == 2 && h == 0 ? between + own * TILE_SIDE
-                                                  : nullptr;
+            T *const between = panel_part + BETWEEN, *const inverse = panel_part + h * PAIRS,
+                     *const room = panel_part + ROOM;
+            const bool above = part == 0, below = part == 2 && h == 0, unit = part == 1;
+            T *const mine = (above ? inverse : unit ? room : between) + own * TILE_SIDE;
             keep(inverse + lane * 2, choose(h == 0, d[0][0], d[1][2]),
                  choose(h == 0, d[0][1], d[1][3]));
             if (h == 0)
@@ -254,30 +273,39 @@ struct TileCholesky {
             team.warp_sync();
             T x[TILE_SIDE];
             BL_UNROLL
-            for (int j = 0; j < TILE_SIDE; j++) {
+            for (int j = 0; j < TILE_SIDE; j++)
                 x[j] = j == own ? 1 : 0;
-                if (part % 2 == 0 && mine)
-                    x[j] = mine[j];
-            }
+            if (above || below)
+                BL_UNROLL
+            for (int j = 0; j < TILE_SIDE; j++)
+                x[j] = mine[j];
             int bad = 0;
-            if (!factor_rows(x)) {
-                BL_UNROLL
-                for (int j = 0; j < TILE_SIDE && part == 1; j++)
+            if (!factor_rows(x, room, team)) {
+                team.warp_sync();
+                if (unit)
+                    BL_UNROLL
+                for (int j = 0; j < TILE_SIDE; j++)
                     mine[j] = j == own ? 1 : 0;
-                bad = factor_carefully(mine);
+                bad = factor_carefully(above || below || unit ? mine : nullptr);
                 BL_UNROLL
-                for (int j = 0; j < TILE_SIDE && mine; j++)
+                for (int j = 0; j < TILE_SIDE; j++)
                     x[j] = mine[j];
             }
             team.warp_sync();
             const int i = top + lane - part * 4, end = bad ? top + bad - 1 : item.n;
-            BL_UNROLL
-            for (int j = 0; j < TILE_SIDE; j++) {
-                if (part % 2 == 0 && mine && i < end && top + j <= i)
-                    item.at(i, top + j) = x[j];
-                if (part == 1)
+            if (unit) {
+                BL_UNROLL
+                for (int j = 0; j < TILE_SIDE; j++)
                     inverse[j * TILE_SIDE + own] = x[j];
-                if (part == 2 && h == 0)
+            } else if ((above || below) && i < end) {
+                T *const first = &item.at(i, top);
+                BL_UNROLL
+                for (int j = 0; j < TILE_SIDE; j++)
+                    if (below || j <= own)
+                        first[UPPER ? j : j * item.lda] = x[j];
+                if (below)
+                    BL_UNROLL
+                for (int j = 0; j < TILE_SIDE; j++)
                     mine[j] = x[j];
             }
             if (bad) {
