@@ -38,13 +38,17 @@ extern const Family mid_cholesky;       /* potrf of n <= 1024 */
 extern const Family mid_cholesky_fast;  /* of those, fast ones; by way of mid_cholesky */
 extern const Family mid_cholesky_solve; /* potrs, posv of n <= 1024 */
 extern const Family mid_potri;          /* potri of n <= 128, double */
-extern const Family large;              /* few matrices, min(m, n) > 256; long ones */
+extern const Family large;              /* few matrices beyond some size; long ones */
 extern const Family triangles;          /* getrs, potrs of few sides, n <= 1024 */
 extern const Family triangles_after_potrf; /* posv's second half */
 extern const Family general;               /* everything */
 
 /* One of the general kernels: where it has no code for the device, none has. */
 const void *any_kernel();
+
+/* Above so many right-hand sides a few matrices go to the kernels of large ones, or else
+ * to the general ones, whose tiles are ahead of a warp for some columns. */
+constexpr int64_t MANY_SIDES = 64;
 
 /* The size class of max(m, n) = n <= 32: what tiny jobs may share a run. */
 int tiny_class(int64_t n);

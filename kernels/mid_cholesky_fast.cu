@@ -83,11 +83,16 @@ constexpr TileKernel tile_kernel()
             TileCholesky<T, false, W, OWN>::MOST};
 }
 
-const TileKernel tile_kernels[2][3] = {
-    {tile_kernel<float, 2, 2, 8>(), tile_kernel<float, 4, 2, 4>(),
-     tile_kernel<float, 8, 2, 2>()},
-    {tile_kernel<double, 2, 2, 8>(), tile_kernel<double, 4, 2, 3>(),
-     tile_kernel<double, 8, 2, 1>()}};
+/* What was fastest on an H200, of some that fit. */
+const TileKernel tile_kernels[2][8] = {
+    {tile_kernel<float, 3, 1, 10>(), tile_kernel<float, 2, 2, 12>(),
+     tile_kernel<float, 3, 2, 7>(), tile_kernel<float, 4, 2, 5>(),
+     tile_kernel<float, 5, 2, 4>(), tile_kernel<float, 6, 2, 3>(),
+     tile_kernel<float, 16, 1, 1>()},
+    {tile_kernel<double, 3, 1, 7>(), tile_kernel<double, 2, 2, 8>(),
+     tile_kernel<double, 5, 1, 4>(), tile_kernel<double, 3, 2, 5>(),
+     tile_kernel<double, 4, 2, 3>(), tile_kernel<double, 10, 1, 2>(),
+     tile_kernel<double, 12, 1, 1>(), tile_kernel<double, 16, 1, 1>()}};
 
 /* Orders up to which a matrix goes by tiles, and from which by slices, between which
  * mid_cholesky_fused.cu is ahead: s, d. Powers of two, so that matrices that share a

@@ -73,9 +73,6 @@ struct bl_job factoring_of(const struct bl_job *job)
     return factor;
 }
 
-/* Many columns of few matrices: there the general kernels' tiles are ahead. */
-constexpr int64_t FEW_COLUMNS = 64;
-
 bool takes(const struct bl_job *job, const Card &card)
 {
     if ((job->routine != BL_POSV && job->routine != BL_POTRS) || job->n < 1 ||
@@ -83,7 +80,7 @@ bool takes(const struct bl_job *job, const Card &card)
         return false;
     const Plan plan = plan_of(job);
     if (plan.bytes > int64_t(card.shared_bytes) ||
-        (job->nrhs > FEW_COLUMNS && job->batch < card.processors) ||
+        (job->nrhs > MANY_SIDES && job->batch < card.processors) ||
         (job->batch * plan.groups + WARPS - 1) / WARPS > INT32_MAX)
         return false;
     const struct bl_job factor = factoring_of(job);

@@ -43,7 +43,8 @@ BL_HD int of_warp(int x)
  * or from below the tile, is solved with that. Columns are divided by their pivots where
  * they are taken out, so that the chain from pivot to pivot has no root in it; the tile's
  * columns come by way of `columns`, 64 elements of shared memory, in the shadow of the
- * reciprocal. False: there is a pivot that only factor_carefully() can do. */
+ * reciprocal, and the roots are taken at the end, a lane each. False: there is a pivot that
+ * only factor_carefully() can do. */
 template <class T>
 BL_HD bool factor_rows(T (&x)[TILE_SIDE], T *columns, const Team &team)
 {
@@ -67,8 +68,16 @@ BL_HD bool factor_rows(T (&x)[TILE_SIDE], T *columns, const Team &team)
         BL_UNROLL
         for (int j = k + 1; j < TILE_SIDE; j++)
             x[j] = fma(-factor, tile[j], x[j]);
-        x[k] = x[k] * near_inverse_root(pivot);
     }
+    const int own = lane % TILE_SIDE;
+    const T scale = near_inverse_root(columns[own * TILE_SIDE + own]);
+    team.warp_sync();
+    if (lane < TILE_SIDE)
+        columns[lane] = scale;
+    team.warp_sync();
+    BL_UNROLL
+    for (int k = 0; k < TILE_SIDE; k++)
+        x[k] = x[k] * columns[k];
     return is_near_root<T>(most);
 }
 
@@ -141,20 +150,29 @@ struct TileCholesky {
     {
         return tile_of(m) >= first && tile_of(m) < tiles;
     }
-    /* Half `h` of the rows of tile (i, q), i > q / 2. */
-    BL_HD T *place(int i, int q, int h) const
+    /* Of tile (i, q), i > q / 2, what a lane has of columns 2 t + e: of row g and of row
+     * g + 8, which is the order of a left factor. */
+    BL_HD T *place(int i, int q, int e) const
     {
-        return done + (i * (i - 1) + q) * TILE + h * PAIRS + lane * 2;
+        return done + (i * (i - 1) + q) * TILE + e * PAIRS + lane * 2;
     }
-    BL_HD TilePair<T> factor_of(int i, int q, int h) const
+    /* A right factor from there: of half `h` of the rows. */
+    static BL_HD TilePair<T> half(const T *at, int h)
     {
-        if (i < KEPT)
-            return load(place(i, q, h));
+        return {at[h], at[PAIRS + h]};
+    }
+    /* The same of a tile that is in memory alone. */
+    BL_HD TilePair<T> written(int i, int q, int h) const
+    {
         const int r = i * HIGH + h * 8 + row, k = q * 8 + pair;
         TilePair<T> y = {0, 0};
         if (r < item.n)
             y = {item.at(r, k), item.at(r, k + 1)};
         return y;
+    }
+    BL_HD TilePair<T> factor_of(int i, int q, int h) const
+    {
+        return i < KEPT ? half(place(i, q, 0), h) : written(i, q, h);
     }
     static BL_HD TilePair<T> load(const T *from)
     {
@@ -171,11 +189,14 @@ struct TileCholesky {
         };
         *(Both *)to = Both{a, b};
     }
-    /* c += a b', a tile of 16 x 8 and one of 8 x 8. */
+    /* c += a b', a tile of 16 x 8 and one of 8 x 8; `a` as place() has it. */
     static BL_HD void multiply(T (&c)[4], const T (&a)[4], TilePair<T> b)
     {
-        const T left[4] = {a[0], a[2], a[1], a[3]};
-        multiply_tile(c, left, b.x[0], b.x[1]);
+        multiply_tile(c, a, b.x[0], b.x[1]);
+    }
+    static BL_HD void multiply_own(T (&c)[4], const T (&a)[4], TilePair<T> b)
+    {
+        multiply(c, {a[0], a[2], a[1], a[3]}, b);
     }
 
     /* Is tile i, below panel p, one without an edge of the matrix? */
@@ -219,15 +240,16 @@ struct TileCholesky {
     BL_HD void products(Part &x, int p, int from, int end) const
     {
         if (tile_of(OWN - 1) >= KEPT || p >= KEPT) {
-            BL_ROLLED
-            for (int q = from; q < end; q++) {
-                const TilePair<T> b[2] = {factor_of(p, q, 0), factor_of(p, q, 1)};
+            BL_UNROLL_BY_FOUR
+            for (int q = from; q < end; q++)
                 BL_UNROLL
-                for (int m = 0; m < OWN; m++)
-                    if (has(m, p))
-                        less_product(x[m], factor_of(tile_of(m), q, 0),
-                                     factor_of(tile_of(m), q, 1), b);
-            }
+            for (int m = 0; m < OWN; m++)
+                if (has(m, p)) {
+                    const TilePair<T> a0 = factor_of(tile_of(m), q, 0),
+                                      a1 = factor_of(tile_of(m), q, 1);
+                    less_product(x[m], {a0.x[0], a1.x[0], a0.x[1], a1.x[1]},
+                                 factor_of(p, q, 0), factor_of(p, q, 1));
+                }
             return;
         }
         const T *right = place(p, from, 0), *left[OWN];
@@ -236,21 +258,21 @@ struct TileCholesky {
             left[m] = has(m, p) ? place(tile_of(m), from, 0) : right;
         BL_UNROLL_BY_TWO
         for (int q = from; q < end; q++) {
-            const TilePair<T> b[2] = {load(right), load(right + PAIRS)};
+            const TilePair<T> b0 = half(right, 0), b1 = half(right, 1);
             BL_UNROLL
             for (int m = 0; m < OWN; m++) { /* of what there is not it is of no use */
-                less_product(x[m], load(left[m]), load(left[m] + PAIRS), b);
+                const TilePair<T> a0 = load(left[m]), a1 = load(left[m] + PAIRS);
+                less_product(x[m], {a0.x[0], a0.x[1], a1.x[0], a1.x[1]}, b0, b1);
                 left[m] += TILE;
             }
             right += TILE;
         }
     }
-    static BL_HD void less_product(T (&x)[2][4], TilePair<T> a0, TilePair<T> a1,
-                                   const TilePair<T> (&b)[2])
+    static BL_HD void less_product(T (&x)[2][4], const T (&a)[4], TilePair<T> b0,
+                                   TilePair<T> b1)
     {
-        const T a[4] = {a0.x[0], a0.x[1], a1.x[0], a1.x[1]};
-        multiply(x[0], a, {-b[0].x[0], -b[0].x[1]});
-        multiply(x[1], a, {-b[1].x[0], -b[1].x[1]});
+        multiply(x[0], a, {-b0.x[0], -b0.x[1]});
+        multiply(x[1], a, {-b1.x[0], -b1.x[1]});
     }
 
     /* The tile on the diagonal of panel p, by the warp that has it: its halves by
@@ -298,11 +320,13 @@ struct TileCholesky {
                 for (int j = 0; j < TILE_SIDE; j++)
                     inverse[j * TILE_SIDE + own] = x[j];
             } else if ((above || below) && i < end) {
-                T *const first = &item.at(i, top);
+                T *to = &item.at(i, top);
                 BL_UNROLL
-                for (int j = 0; j < TILE_SIDE; j++)
+                for (int j = 0; j < TILE_SIDE; j++) {
                     if (below || j <= own)
-                        first[UPPER ? j : j * item.lda] = x[j];
+                        *to = x[j];
+                    to += UPPER ? 1 : item.lda;
+                }
                 if (below)
                     BL_UNROLL
                 for (int j = 0; j < TILE_SIDE; j++)
@@ -316,7 +340,7 @@ struct TileCholesky {
             team.warp_sync();
             if (h == 0) {
                 const TilePair<T> y = load(between + lane * 2);
-                multiply(d[1], {0, 0, y.x[0], y.x[1]}, {-y.x[0], -y.x[1]});
+                multiply_own(d[1], {0, 0, y.x[0], y.x[1]}, {-y.x[0], -y.x[1]});
             }
         }
     }
@@ -334,12 +358,14 @@ struct TileCholesky {
                 continue;
             T y[8] = {0, 0, 0, 0, 0, 0, 0, 0};
             T(&y0)[4] = *(T(*)[4]) & y[0], (&y1)[4] = *(T(*)[4]) & y[4];
-            multiply(y0, x[m][0], inverse0);
-            multiply(x[m][1], y0, {-between.x[0], -between.x[1]});
-            multiply(y1, x[m][1], inverse1);
-            BL_UNROLL
-            for (int e = 0; e < 8 && i < KEPT; e += 2)
-                keep(place(i, 2 * p + e / 4, e / 2 % 2), y[e], y[e + 1]);
+            multiply_own(y0, x[m][0], inverse0);
+            multiply_own(x[m][1], y0, {-between.x[0], -between.x[1]});
+            multiply_own(y1, x[m][1], inverse1);
+            if (i < KEPT)
+                BL_UNROLL
+            for (int h = 0; h < 4; h++)
+                keep(place(i, 2 * p + h / 2, h % 2), y[h / 2 * 4 + h % 2],
+                     y[h / 2 * 4 + h % 2 + 2]);
             const bool whole = is_inner(i, p);
             T *const first = &item.at(r, k);
             BL_UNROLL

@@ -239,12 +239,14 @@ void run_tiles(Case<T> &c)
 template <class T, bool UPPER>
 void run_tiles(Case<T> &c)
 {
-    if (c.n <= 64)
+    if (c.n <= 48)
+        run_tiles<T, UPPER, 3, 1>(c);
+    else if (c.n <= 64)
         run_tiles<T, UPPER, 2, 2>(c);
     else if (c.n <= 128)
-        run_tiles<T, UPPER, 8, 1>(c);
+        run_tiles<T, UPPER, 4, 2>(c);
     else
-        run_tiles<T, UPPER, 6, 3>(c);
+        run_tiles<T, UPPER, 16, 1>(c);
 }
 
 /* Fast arithmetic: in the order of 'L', fused; real numbers on tensor cores, too. */
