@@ -25,8 +25,8 @@ namespace bl
 /* The determinant's next factors, which begin rows of a panel. One lane. */
 template <class T>
 __device__ __noinline__ void multiply_diagonal(Product &product, const T *rows,
-                                               int stride, const int *ipiv, int first,
-                                               int steps)
+                                               int stride, const unsigned char *ipiv,
+                                               int first, int steps)
 {
     Product det = product;
     for (int r = 0; r < steps; r++) {
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
         s.pivot[i] = -1;
         if (i < Shared::ROWS) {
             s.step[i] = i < m ? NONE : OUTSIDE;
-            s.position[i] = s.at[i] = i;
+            s.position[i] = s.at[i] = (unsigned char)i;
             s.column[i].clear();
         }
         if (i < Shared::PANELS) {
