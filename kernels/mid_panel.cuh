@@ -7,7 +7,7 @@
 #define BL_MID_PANEL_CUH
 
 #include "tiny.cuh"
-#include "mid_shared.cuh"
+#include "mid_head.cuh"
 
 namespace bl
 {
@@ -92,10 +92,16 @@ struct Panel {
             write_row(turn < C, rows + turn * STRIDE, a[i]);
             there[i] = s.place[q][i * 32 + lane];
         }
+        take_out_panel(s.corner[q], steps, l, height, there);
+    }
+
+    /* The same with the pivot rows in `rows`; row i of the lane is in place there[i]. */
+    __device__ __forceinline__ void take_out_panel(const T *corner, int steps, const T *l,
+                                                   int height, const int (&there)[R])
+    {
         __syncwarp();
         T x[C];
         const int j = lane % C;
-        const T *corner = s.corner[q];
         BL_UNROLL
         for (int i = 0; i < C; i++)
             x[i] = rows[i * STRIDE + j];
@@ -116,6 +122,29 @@ struct Panel {
         BL_UNROLL_BY_TWO
         for (int i = 0; i < steps; i++)
             subtract(l + i * height, there, rows + i * STRIDE);
+    }
+
+    /* As read(), of rows behind a head, A being the whole matrix's, and the head's part is
+     * taken out: its pivot rows are left in `rows`. `l` is the head's L. */
+    __device__ __forceinline__ void read_behind(const MidHead<T, R, C> &head, const T *l,
+                                                const T *A, int64_t lda, int m, int n)
+    {
+        const bool whole = is_whole(A);
+        int there[R];
+        BL_UNROLL
+        for (int i = 0; i < R; i++) {
+            there[i] = min(i * 32 + lane, m - 1);
+            active[i] = i * 32 + lane < m ? ~0u : 0;
+            const T *const from = A + head.source[C + there[i]];
+            BL_UNROLL
+            for (int j = 0; j < C; j++)
+                a[i][j] = load(from + min(j, n - 1) * lda, whole);
+        }
+        BL_UNROLL
+        for (int e = lane; e < C * C; e += 32)
+            rows[e % C * STRIDE + e / C] =
+                load(A + head.source[e % C] + min(e / C, n - 1) * lda, whole);
+        take_out_panel(head.corner, C, l, m, there);
     }
 
     /* What the next pivot may be: the largest of a lane's first elements and of all of

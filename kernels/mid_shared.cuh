@@ -64,14 +64,6 @@ struct Chip {
     unsigned char count[PANELS];       /* of the panel's steps */
 };
 
-template <class T, int R, int C, int W, bool SCALED>
-size_t lu_shared_bytes(int m, int n)
-{
-    const int order = m < n ? m : n;
-    return (sizeof(Chip<T, R, C, W, SCALED>) + 15) / 16 * 16 +
-           packed<C>(m, (order + C - 1) / C) * sizeof(T);
-}
-
 /* Carry out the interchanges up to `steps`. One lane. */
 template <class Shared>
 __device__ __noinline__ void interchange_on(Shared &s, int steps)

@@ -24,7 +24,7 @@ struct TinyHead {
     static_assert(HEAD % UNIT == 0, "rows are whole units");
     T *top;      /* rows 0 .. HEAD - 1 of the result */
     T *below;    /* L of the panel in the rows behind them */
-    int *source; /* which row of the input has come to a row */
+    unsigned char *source; /* which row of the input has come to a row */
 
     /* As TinySheet's, for panel_step(). */
     __device__ __forceinline__ T *row(int i) const
@@ -41,6 +41,10 @@ struct TinyHead {
     {
         TinySheet<T, 32, 32, false>::put(row, column, x);
     }
+    __device__ __forceinline__ void put_below(int i, const T (&x)[HEAD]) const
+    {
+        put(below + i * BELOW, 0, x);
+    }
 };
 
 template <class T, int HEAD>
@@ -48,58 +52,58 @@ __device__ __forceinline__ TinyHead<T, HEAD> own_head()
 {
     using Head = TinyHead<T, HEAD>;
     __shared__ __align__(16) T top[HEAD * Head::TOP], below[32 * Head::BELOW];
-    __shared__ int source[HEAD + 32];
+    __shared__ unsigned char source[HEAD + 32];
     return {top, below, source};
 }
 
 /* Steps from C on. In lane k `pivot` becomes the row that step k exchanges with row k. */
-template <int C, class T, int HEAD>
+template <int C, class T, int R, int W, int ROWS, class Head>
 __device__ __forceinline__ void head_steps(const Group<32> &group,
-                                           Panel<T, 2, HEAD, HEAD + 32> &r, int &info,
-                                           int &pivot, const TinyHead<T, HEAD> &head)
+                                           SheetPanel<T, R, W, ROWS> &r, int &info,
+                                           int &pivot, const Head &head)
 {
     const int label = panel_step<C>(group, r, 0, true, info, head);
     pivot = group.row == C ? label : pivot;
-    if constexpr (C + 1 < HEAD)
+    if constexpr (C + 1 < W)
         head_steps<C + 1>(group, r, info, pivot, head);
 }
 
-/* The panel, from `a`, which has m rows. */
-template <bool WHOLE, class T, int HEAD>
+/* The first W columns of `a`, which has m rows, at most ROWS and R a lane. */
+template <bool WHOLE, int R, int W, int ROWS, class T, class Head>
 __device__ __forceinline__ void factor_head(const Group<32> &group, const T *a,
                                             int64_t lda, int m, int &info, int &pivot,
-                                            const TinyHead<T, HEAD> &head)
+                                            const Head &head)
 {
-    Panel<T, 2, HEAD, HEAD + 32> r;
+    SheetPanel<T, R, W, ROWS> r;
     BL_UNROLL
-    for (int s = 0; s < 2; s++) {
+    for (int s = 0; s < R; s++) {
         const int row = s * 32 + group.row;
         const bool inside = row < m;
         r.id[s] = renewed(inside ? r.id_of(row) : 0);
         BL_UNROLL
-        for (int j = 0; j < HEAD; j++) {
+        for (int j = 0; j < W; j++) {
             const T *const from = a + row + j * lda;
             r.a[s][j] = !inside ? from_real<T>(0) : WHOLE ? fetch(from) : *from;
         }
     }
     head_steps<0>(group, r, info, pivot, head);
     BL_UNROLL
-    for (int s = 0; s < 2; s++)
+    for (int s = 0; s < R; s++)
         if (r.id[s]) {
             const int label = r.label_of(r.id[s]);
-            head.source[label] = s * 32 + group.row;
-            head.put(head.below + (label - HEAD) * head.BELOW, 0, r.a[s]);
+            head.source[label] = (unsigned char)(s * 32 + group.row);
+            head.put_below(label - W, r.a[s]);
         }
-    /* Backwards through the interchanges: a row that is none of theirs then has moved by
-     * the last one that took it. */
+    /* Backwards through the interchanges: what step k put to the place of a pivot was row
+     * k until then. */
     int source = pivot;
     BL_UNROLL
-    for (int k = HEAD - 2; k >= 0; k--) {
+    for (int k = W - 2; k >= 0; k--) {
         const int with = group.from(pivot, k);
         source = k < group.row && source == with ? k : source;
     }
-    if (group.row < HEAD)
-        head.source[group.row] = source;
+    if (group.row < W)
+        head.source[group.row] = (unsigned char)source;
     __syncwarp();
 }
 
@@ -187,10 +191,10 @@ __global__ void BL_TINY_BOUNDS(1, BLOCKS)
     T *const rest = p.a + HEAD * p.lda;       /* its columns */
     int info = 0, pivot = 0;
     if (is_whole(p.a)) {
-        factor_head<true>(group, p.a, p.lda, p.m, info, pivot, head);
+        factor_head<true, 2, HEAD, N>(group, p.a, p.lda, p.m, info, pivot, head);
         solve_head<true>(group, rest, p.lda, n, head);
     } else {
-        factor_head<false>(group, p.a, p.lda, p.m, info, pivot, head);
+        factor_head<false, 2, HEAD, N>(group, p.a, p.lda, p.m, info, pivot, head);
         solve_head<false>(group, rest, p.lda, n, head);
     }
     Row<T, 32> r;

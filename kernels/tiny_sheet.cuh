@@ -93,10 +93,13 @@ __device__ __forceinline__ TinySheet<T, N, L, EXTRA> own_sheet(const Group<L> &g
  * image without its last bits, and in these LABELS - the row's label, its place after the
  * interchanges. */
 template <class T, int R, int W, int ROWS>
-struct Panel {
-    static constexpr unsigned LABELS = ROWS <= 32 ? 31 : 63;
+struct SheetPanel {
+    static constexpr unsigned LABELS = ROWS <= 32    ? 31
+                                       : ROWS <= 64  ? 63
+                                       : ROWS <= 128 ? 127
+                                                     : 255;
     static constexpr unsigned MAGNITUDE = ~CHOSEN & ~LABELS;
-    static_assert(ROWS <= 64, "a label has six bits");
+    static_assert(ROWS <= 256, "labels take what keys can do without");
     T a[R][W];
     unsigned id[R]; /* the key's other parts; 0: no pivot, or no row any more */
 
@@ -171,7 +174,7 @@ BL_CALL unsigned choose_carefully(const PanelColumn<T, R> c, unsigned otherwise,
 /* Step k = begin + C within the panel; the label of the pivot's row is returned. The row
  * goes to its place, where all lanes of the group read it. */
 template <int C, int R, int L, class T, int W, int ROWS, class Sheet>
-__device__ __forceinline__ int panel_step(const Group<L> &group, Panel<T, R, W, ROWS> &r,
+__device__ __forceinline__ int panel_step(const Group<L> &group, SheetPanel<T, R, W, ROWS> &r,
                                           int begin, bool active, int &info,
                                           const Sheet &sheet)
 {
@@ -237,7 +240,7 @@ __device__ __forceinline__ void
 do_panel(const Group<L> &group, int begin, int m, int own_steps, int steps, int &info,
          int (&label)[PANEL], const TinySheet<T, N, L, EXTRA> &sheet)
 {
-    Panel<T, R, PANEL, N> r;
+    SheetPanel<T, R, PANEL, N> r;
     T *const rows = sheet.row(begin + group.row);
     BL_UNROLL
     for (int s = 0; s < R; s++) {
