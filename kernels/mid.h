@@ -45,9 +45,9 @@ struct MidArguments {
     int nrhs;
 };
 
-/* A kernel that keeps a matrix of at most `rows` rows on the chip, one block a matrix. With
- * a head it has more than `head` rows and columns and is alone in that there are no items
- * and nothing but its factors is asked for. */
+/* A kernel that keeps a matrix of at most `rows` rows on the chip, one block a matrix.
+ * With a head it has more than `head` rows and columns and is alone in that there are no
+ * items and nothing but its factors is asked for. */
 struct MidKernel {
     const void *kernel;
     int rows, threads;

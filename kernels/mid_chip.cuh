@@ -68,8 +68,8 @@ __device__ __noinline__ bool ride_along(const Signal *column, const short *pivot
 
 /* U x = y, where ride_along() left y and row r is at position step[r]; x to b. A warp. */
 template <class T, int R>
-__device__ __noinline__ void solve_upper(const short *step, const T *A, int64_t lda, int n,
-                                         const T (&y_by_rows)[R], T *b)
+__device__ __noinline__ void solve_upper(const short *step, const T *A, int64_t lda,
+                                         int n, const T (&y_by_rows)[R], T *b)
 {
     constexpr int EACH = sizeof(T) == 16 ? 2 : 4; /* columns of U that are fetched */
     const int lane = threadIdx.x % 32;

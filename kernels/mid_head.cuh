@@ -30,8 +30,8 @@ struct MidHead {
 template <class T, int R, int C>
 struct MidHeadRows {
     MidHead<T, R, C> &head;
-    T *l;   /* column j behind the head begins at l + j m */
-    int m;  /* rows behind the head */
+    T *l;  /* column j behind the head begins at l + j m */
+    int m; /* rows behind the head */
     unsigned char *source;
     static constexpr int UNIT = TinyUnit<T>::SIZE;
 
@@ -60,7 +60,7 @@ struct MidHeadRows {
 /* The head of A, which has m rows behind it. A warp. */
 template <class T, int R, int C>
 __device__ __noinline__ void make_head(MidHead<T, R, C> &head, T *l, const T *A,
-                                          int64_t lda, int m)
+                                       int64_t lda, int m)
 {
     const Group<32> group;
     const MidHeadRows<T, R, C> rows = {head, l, m, head.source};

@@ -274,9 +274,9 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
             __syncthreads();
             zero = plain_rest(team, m, n, A, lda, pivots, s.magnitude, steps, zero);
         } else
-            zero = lu_rest(team, AHEAD + m, AHEAD + n, A - AHEAD - AHEAD * lda, lda,
-                           pivots, quiet ? 0 : AHEAD + steps, AHEAD + n,
-                           quiet ? 0 : zero);
+            zero =
+                lu_rest(team, AHEAD + m, AHEAD + n, A - AHEAD - AHEAD * lda, lda, pivots,
+                        quiet ? 0 : AHEAD + steps, AHEAD + n, quiet ? 0 : zero);
         __syncthreads();
         if (quiet)
             determinant(team, n, A, lda, pivots,

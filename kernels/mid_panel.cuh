@@ -124,8 +124,8 @@ struct Panel {
             subtract(l + i * height, there, rows + i * STRIDE);
     }
 
-    /* As read(), of rows behind a head, A being the whole matrix's, and the head's part is
-     * taken out: its pivot rows are left in `rows`. `l` is the head's L. */
+    /* As read(), of rows behind a head, A being the whole matrix's, and the head's part
+     * is taken out: its pivot rows are left in `rows`. `l` is the head's L. */
     __device__ __forceinline__ void read_behind(const MidHead<T, R, C> &head, const T *l,
                                                 const T *A, int64_t lda, int m, int n)
     {

@@ -24,8 +24,8 @@ __host__ __device__ __forceinline__ int packed(int m, int q)
 }
 
 /* Where a panel of C columns has element r of its column j of L, r > j, in its own pivot
- * rows: whole vectors from the one of element j + 1 on. The right half of the columns lies
- * folded over where the left half has nothing, where vectors are short enough. */
+ * rows: whole vectors from the one of element j + 1 on. The right half of the columns
+ * lies folded over where the left half has nothing, where vectors are short enough. */
 template <class T, int C>
 struct FoldedCorner {
     static constexpr int V = PER_VECTOR<T>;
@@ -44,10 +44,10 @@ struct Chip {
     static constexpr int ROWS = 32 * R, PANELS = ROWS / C;
     static constexpr int STRIDE = C + PER_VECTOR<T>; /* between rows of C elements */
 
-    T rows[W][C * STRIDE];            /* a warp's pivot rows of its panel, C at a time */
+    T rows[W][C * STRIDE]; /* a warp's pivot rows of its panel, C at a time */
     T corner[PANELS][FoldedCorner<T, C>::SIZE]; /* L of a panel in its own pivot rows */
-    Real<T> scale[SCALED ? ROWS : 1];     /* a row's, for GETRFSP */
-    Real<T> magnitude[SCALED ? ROWS : 1]; /* the same by positions, at the end */
+    Real<T> scale[SCALED ? ROWS : 1];           /* a row's, for GETRFSP */
+    Real<T> magnitude[SCALED ? ROWS : 1];       /* the same by positions, at the end */
     Signal column[ROWS], panel[PANELS], placed[PANELS];
     Product product;       /* of the diagonal, where the determinant is asked for */
     short pivot[ROWS + C]; /* the row of step k; -1: there is no step k (yet) */

@@ -22,8 +22,8 @@ struct TinyHead {
     static constexpr int TOP = ((HEAD + 32) / UNIT | 1) * UNIT;
     static constexpr int BELOW = (HEAD / UNIT | 1) * UNIT;
     static_assert(HEAD % UNIT == 0, "rows are whole units");
-    T *top;      /* rows 0 .. HEAD - 1 of the result */
-    T *below;    /* L of the panel in the rows behind them */
+    T *top;                /* rows 0 .. HEAD - 1 of the result */
+    T *below;              /* L of the panel in the rows behind them */
     unsigned char *source; /* which row of the input has come to a row */
 
     /* As TinySheet's, for panel_step(). */
@@ -220,7 +220,9 @@ __global__ void BL_TINY_BOUNDS(1, BLOCKS)
         put_integer(g.ipiv, p.item, g.int_size, HEAD + group.row, HEAD + r.pivot + 1);
     if (group.row == 0)
         put_integer(g.info, p.item, g.int_size, 0,
-                    info ? info : r.info ? HEAD + r.info : 0);
+                    info     ? info
+                    : r.info ? HEAD + r.info
+                             : 0);
 }
 
 } // namespace bl

@@ -174,9 +174,9 @@ BL_CALL unsigned choose_carefully(const PanelColumn<T, R> c, unsigned otherwise,
 /* Step k = begin + C within the panel; the label of the pivot's row is returned. The row
  * goes to its place, where all lanes of the group read it. */
 template <int C, int R, int L, class T, int W, int ROWS, class Sheet>
-__device__ __forceinline__ int panel_step(const Group<L> &group, SheetPanel<T, R, W, ROWS> &r,
-                                          int begin, bool active, int &info,
-                                          const Sheet &sheet)
+__device__ __forceinline__ int panel_step(const Group<L> &group,
+                                          SheetPanel<T, R, W, ROWS> &r, int begin,
+                                          bool active, int &info, const Sheet &sheet)
 {
     const int k = begin + C;
     unsigned key[R], largest = 0;

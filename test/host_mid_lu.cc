@@ -13,8 +13,9 @@
 namespace bl
 {
 
-/* As mid_lu_s.cu and its like, but less of them, two with a head; those of six rows a lane have a loop of
- * its own for the second half of a panel's columns in every precision. */
+/* As mid_lu_s.cu and its like, but less of them, two with a head; those of six rows a
+ * lane have a loop of its own for the second half of a panel's columns in every
+ * precision. */
 #define BL_TABLES(letter, T, C)                                                          \
     const MidKernel mid_lu_##letter[] = {on_chip<T, 2, C, 2, 8>(),                       \
                                          with_head<T, 2, C, 2, 8>(),                     \
