@@ -150,6 +150,7 @@ int main()
     measure_head<double, 2, 8, 2, 8>({65, 68, 72});
     measure_head<double, 2, 8, 2, 9>({65, 68, 72});
     measure_head<double, 2, 8, 3, 6>({65, 68, 72});
+    measure_head<double, 2, 8, 3, 7>({65, 68, 72});
     measure<double, 3, 8, 2, 7>({65, 72, 73, 76, 80});
     measure<double, 3, 8, 3, 6>({65, 72, 73, 76, 80});
     measure<double, 3, 8, 3, 5>({65, 72, 73, 76, 80, 81, 84, 88});

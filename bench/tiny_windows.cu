@@ -8,7 +8,7 @@
  * 32 in all precisions, device memory, with every step's code unrolled (0), with 2, 4 and
  * 8 steps a loop, with several rows a lane on 4, 8 or 16 lanes a matrix, and so four
  * columns at a time, by launch bounds of its own; last, what the library has chosen, as
- * it is compiled there. Before, or alone, getrf of order 33 to 48 by a head and in a
+ * it is compiled there. Before, or alone, getrf of order 33 to 64 by a head and in a
  * sheet. Prints registers, local memory, nanoseconds a matrix (median of 3) and times
  * over the floor, every matrix read once and written once at the measured speed of a
  * copy.
@@ -25,7 +25,7 @@ using namespace bl;
 
 static const size_t BYTES = size_t(3) << 30;
 static const int64_t MOST = 400000; /* matrices */
-static const int MOST_ORDER = 48;
+static const int MOST_ORDER = 64;
 static bool beyond_only; /* 32 */
 static char *original, *a, *x, *b, *integers;
 static cudaEvent_t before, after;
@@ -245,6 +245,22 @@ static void time_beyond(char letter)
     }
 }
 
+/* As far as labels go, with as many blocks as compile without spilling; the library has
+ * none of them. */
+template <class T>
+static void time_long_heads(char letter)
+{
+    constexpr bool FEW = sizeof(T) > 4;
+    for (int n : {49, 52})
+        time_head<T, 52, FEW ? 8 : 20>(letter, n);
+    for (int n : {53, 56})
+        time_head<T, 56, FEW ? 8 : 16>(letter, n);
+    for (int n : {57, 60})
+        time_head<T, 60, FEW ? 8 : 16>(letter, n);
+    for (int n : {61, 64})
+        time_head<T, 64, FEW ? 8 : 12>(letter, n);
+}
+
 /* What the library runs. */
 template <class T, int N>
 static void time_chosen(char letter)
@@ -281,6 +297,8 @@ static void time_precision(char letter)
     time_beyond<T, 40>(letter);
     time_beyond<T, 44>(letter);
     time_beyond<T, 48>(letter);
+    if constexpr (sizeof(T) < 16)
+        time_long_heads<T>(letter);
     if (beyond_only)
         return;
     time_one<T, 8>(letter);
