@@ -55,10 +55,9 @@ struct Memory {
     unsigned long long *total;
 } memory;
 
-template <class T, int R, int C, int W, int BLOCKS>
-void measure(std::initializer_list<int> sizes)
+template <class T>
+void measure(const MidKernel &k, int R, int C, int W, std::initializer_list<int> sizes)
 {
-    const MidKernel k = on_chip<T, R, C, W, BLOCKS>();
     for (int n : sizes) {
         const size_t elements = size_t(n) * n, shared = k.shared_bytes(n, n);
         const int batch = int(std::min(BYTES / (elements * sizeof(T)), size_t(10000)));
@@ -68,8 +67,8 @@ void measure(std::initializer_list<int> sizes)
         if (cudaFuncSetAttribute(k.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  int(shared)) != cudaSuccess) {
             (void)cudaGetLastError();
-            printf("R%d C%d W%d, n = %d: %zu bytes of shared memory are too many\n", R, C,
-                   W, n, shared);
+            printf("R%d C%d W%d%s, n = %d: %zu bytes of shared memory are too many\n", R,
+                   C, W, k.head ? " head" : "", n, shared);
             continue;
         }
         int blocks;
@@ -102,18 +101,31 @@ void measure(std::initializer_list<int> sizes)
         sum<<<1024, 256>>>((unsigned *)memory.a, bytes / 4, memory.total);
         sum<<<1024, 256>>>((unsigned *)memory.ipiv, size_t(n) * batch, memory.total);
         must(cudaMemcpy(&total, memory.total, sizeof total, cudaMemcpyDefault));
-        printf("%c R%d C%d W%-2d n %3d %9.1f ns, %2d blocks, %3d registers, %6zu bytes, "
-               "sum %016llx\n",
-               sizeof(T) == 4                     ? 's'
-               : sizeof(T) == 16                  ? 'z'
-               : sizeof(Real<T>) == sizeof(float) ? 'c'
-                                                  : 'd',
-               R, C, W, n, ms[2] * 1e6 / batch, blocks, attributes.numRegs, shared,
-               total);
+        printf(
+            "%c R%d C%d W%-2d%s n %3d %9.1f ns, %2d blocks, %3d registers, %6zu bytes, "
+            "sum %016llx\n",
+            sizeof(T) == 4                     ? 's'
+            : sizeof(T) == 16                  ? 'z'
+            : sizeof(Real<T>) == sizeof(float) ? 'c'
+                                               : 'd',
+            R, C, W, k.head ? " head" : "     ", n, ms[2] * 1e6 / batch, blocks,
+            attributes.numRegs, shared, total);
         fflush(stdout);
         must(cudaEventDestroy(start));
         must(cudaEventDestroy(stop));
     }
+}
+
+template <class T, int R, int C, int W, int BLOCKS>
+void measure(std::initializer_list<int> sizes)
+{
+    measure<T>(on_chip<T, R, C, W, BLOCKS>(), R, C, W, sizes);
+}
+
+template <class T, int R, int C, int W, int BLOCKS>
+void measure_head(std::initializer_list<int> sizes)
+{
+    measure<T>(with_head<T, R, C, W, BLOCKS>(), R, C, W, sizes);
 }
 
 } // namespace
@@ -131,16 +143,47 @@ int main()
     using c = Complex<float>;
     using z = Complex<double>;
     measure<double, 2, 8, 1, 16>({33, 48, 64});
-    measure<double, 2, 8, 2, 10>({33, 48, 64});
+    measure<double, 2, 8, 2, 10>({33, 48, 49, 56, 57, 64});
+    measure<double, 2, 8, 2, 11>({33, 48, 49, 56, 57, 64});
+    measure_head<double, 2, 8, 1, 16>({65, 68, 72});
+    measure_head<double, 2, 8, 2, 7>({65, 68, 72});
+    measure_head<double, 2, 8, 2, 8>({65, 68, 72});
+    measure_head<double, 2, 8, 2, 9>({65, 68, 72});
+    measure_head<double, 2, 8, 3, 6>({65, 68, 72});
+    measure_head<double, 2, 8, 3, 7>({65, 68, 72});
+    measure<double, 3, 8, 2, 7>({65, 72, 73, 76, 80});
+    measure<double, 3, 8, 3, 6>({65, 72, 73, 76, 80});
+    measure<double, 3, 8, 3, 5>({65, 72, 73, 76, 80, 81, 84, 88});
     measure<double, 3, 8, 2, 8>({65, 72, 80, 96});
-    measure<double, 3, 8, 4, 4>({65, 72, 80, 96});
+    measure<double, 3, 8, 4, 4>({65, 72, 80, 81, 88, 96});
+    measure_head<double, 3, 8, 3, 4>({97, 100, 104});
+    measure_head<double, 3, 8, 3, 5>({97, 100, 104});
+    measure_head<double, 3, 8, 4, 4>({97, 100, 104});
+    measure_head<double, 3, 8, 4, 3>({97, 100, 104});
+    measure_head<double, 3, 8, 5, 3>({97, 100, 104});
+    measure<double, 4, 8, 5, 3>({97, 104, 112, 113, 116, 120});
+    measure<double, 4, 8, 8, 2>({97, 113, 116, 120, 128});
     measure<double, 4, 8, 4, 3>({97, 112, 128});
     measure<double, 4, 8, 6, 2>({97, 112, 128});
-    measure<double, 5, 8, 6, 2>({129, 144, 160});
-    measure<double, 5, 8, 8, 1>({129, 144, 160});
-    measure<double, 6, 8, 8, 1>({161, 190});
+    measure_head<double, 4, 8, 5, 2>({129, 132, 136});
+    measure_head<double, 4, 8, 6, 2>({129, 132, 136});
+    measure_head<double, 4, 8, 8, 2>({129, 132, 136});
+    measure<double, 5, 8, 5, 2>({129, 144, 145, 148, 152});
+    measure<double, 5, 8, 6, 2>({129, 144, 145, 148, 151, 160});
+    measure<double, 5, 8, 7, 1>({145, 153, 156, 160});
+    measure<double, 5, 8, 8, 1>({129, 144, 145, 153, 156, 160});
+    measure<double, 5, 8, 10, 1>({145, 153, 156, 160});
+    measure_head<double, 5, 8, 7, 1>({161, 164, 168});
+    measure_head<double, 5, 8, 8, 1>({161, 164, 168});
+    measure_head<double, 5, 8, 10, 1>({161, 164, 168});
+    measure<double, 6, 8, 8, 1>({161, 168, 169, 176, 177, 190});
+    measure<double, 6, 8, 10, 1>({161, 168, 169, 176, 177, 190});
+    measure<double, 6, 8, 11, 1>({161, 168, 169, 176, 177, 190});
     measure<float, 2, 8, 1, 20>({33, 48, 56, 64});
     measure<float, 2, 8, 2, 12>({33, 48, 56, 64});
+    measure_head<float, 2, 8, 2, 10>({65, 68, 72});
+    measure_head<float, 3, 8, 2, 8>({97, 100, 104});
+    measure_head<float, 3, 8, 3, 7>({97, 100, 104});
     measure<float, 3, 8, 2, 12>({65, 80, 88, 96});
     measure<float, 3, 8, 3, 8>({65, 80, 88, 96});
     measure<float, 4, 8, 3, 6>({97, 104, 128});

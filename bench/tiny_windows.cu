@@ -2,20 +2,22 @@
  * lane are faster: the choice of tiny_window(), tiny_blocks() and rows_choice() in
  * kernels/.
  *
- *     bench/tiny_windows
+ *     bench/tiny_windows [beyond]
  *
  * Times getrf, gesv with one right-hand side and geinv of order 8, 12, 16, 20, 24, 28 and
  * 32 in all precisions, device memory, with every step's code unrolled (0), with 2, 4 and
  * 8 steps a loop, with several rows a lane on 4, 8 or 16 lanes a matrix, and so four
  * columns at a time, by launch bounds of its own; last, what the library has chosen, as
- * it is compiled there. Prints registers, local memory, nanoseconds a matrix (median of
- * 3) and times over the floor, every matrix read once and written once at the measured
- * speed of a copy.
+ * it is compiled there. Before, or alone, getrf of order 33 to 64 by a head and in a
+ * sheet. Prints registers, local memory, nanoseconds a matrix (median of 3) and times
+ * over the floor, every matrix read once and written once at the measured speed of a
+ * copy.
  */
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "tiny_kernels.cuh"
 
@@ -23,6 +25,8 @@ using namespace bl;
 
 static const size_t BYTES = size_t(3) << 30;
 static const int64_t MOST = 400000; /* matrices */
+static const int MOST_ORDER = 64;
+static bool beyond_only; /* 32 */
 static char *original, *a, *x, *b, *integers;
 static cudaEvent_t before, after;
 static double copy_speed;
@@ -73,7 +77,7 @@ static void time_kernel(char letter, const char *name, const void *kernel, int n
     g.x = {x, nullptr, n, n * n};
     g.b = {b, nullptr, n, n};
     g.ipiv = {integers, nullptr, 0, n};
-    g.info = {integers + MOST * 32 * 4, nullptr, 0, 1};
+    g.info = {integers + MOST * MOST_ORDER * 4, nullptr, 0, 1};
     g.batch = batch;
     g.nrhs = 1;
     g.m = g.n = n;
@@ -200,6 +204,63 @@ static void time_order(char letter)
         time_rows<T, N>(letter);
 }
 
+/* getrf of order n in the class of N > 32. */
+template <class T, int N, int BLOCKS>
+static void time_head(char letter, int n)
+{
+    time_kernel<T>(letter, "getrf", (const void *)tiny_head_factor<T, N, BLOCKS>, n,
+                   "head  ", 32, BLOCKS);
+}
+
+template <class T, int N, int L>
+static void time_more_sheet(char letter, int n)
+{
+    constexpr int BYTES = 32 / L * N * (N + 4) * int(sizeof(T)) + 2500;
+    constexpr int ROOM = 232448 / BYTES, BLOCKS = ROOM < 18 ? ROOM : 18;
+    time_kernel<T>(letter, "getrf",
+                   (const void *)tiny_sheet_factor<T, N, L, BLOCKS, true>, n, "sheet ", L,
+                   BLOCKS, 32 / L);
+}
+
+template <class T, int N>
+static void time_beyond(char letter)
+{
+    constexpr int BASE = 65536 / 32 /
+                         (sizeof(T) == 4    ? 72
+                          : sizeof(T) == 16 ? 248
+                          : N <= 40         ? 96
+                          : N <= 44         ? 128
+                                            : 152);
+    constexpr int L = sizeof(T) == 16 ? 32 : 16;
+    for (int n = N - 3; n <= N; n += 3) {
+        time_head<T, N, BASE / 4 * 4 - 4>(letter, n);
+        time_head<T, N, BASE / 4 * 4>(letter, n);
+        time_head<T, N, BASE / 4 * 4 + 4>(letter, n);
+        time_more_sheet<T, N, L>(letter, n);
+        if constexpr (L < 32)
+            time_more_sheet<T, N, 32>(letter, n);
+        const TinyKernel k = getrf_kernel<T, N>();
+        time_kernel<T>(letter, "getrf", k.kernel, n, "chosen", k.threads / k.problems, 0,
+                       k.problems);
+    }
+}
+
+/* As far as labels go, with as many blocks as compile without spilling; the library has
+ * none of them. */
+template <class T>
+static void time_long_heads(char letter)
+{
+    constexpr bool FEW = sizeof(T) > 4;
+    for (int n : {49, 52})
+        time_head<T, 52, FEW ? 8 : 20>(letter, n);
+    for (int n : {53, 56})
+        time_head<T, 56, FEW ? 8 : 16>(letter, n);
+    for (int n : {57, 60})
+        time_head<T, 60, FEW ? 8 : 16>(letter, n);
+    for (int n : {61, 64})
+        time_head<T, 64, FEW ? 8 : 12>(letter, n);
+}
+
 /* What the library runs. */
 template <class T, int N>
 static void time_chosen(char letter)
@@ -232,6 +293,14 @@ static void time_precision(char letter)
 {
     fill<<<1000, 256>>>((double *)original, BYTES / 8, sizeof(Real<T>) == 4 ? 2 : 1);
     must(cudaGetLastError());
+    time_beyond<T, 36>(letter);
+    time_beyond<T, 40>(letter);
+    time_beyond<T, 44>(letter);
+    time_beyond<T, 48>(letter);
+    if constexpr (sizeof(T) < 16)
+        time_long_heads<T>(letter);
+    if (beyond_only)
+        return;
     time_one<T, 8>(letter);
     time_few<T, 8, 4>(letter);
     time_one<T, 12>(letter);
@@ -246,13 +315,14 @@ static void time_precision(char letter)
     time_all_chosen<T>(letter);
 }
 
-int main()
+int main(int argc, char **argv)
 {
+    beyond_only = argc > 1 && !strcmp(argv[1], "beyond");
     must(cudaMalloc(&original, BYTES));
     must(cudaMalloc(&a, BYTES));
     must(cudaMalloc(&x, BYTES));
-    must(cudaMalloc(&b, size_t(MOST) * 32 * 16));
-    must(cudaMalloc(&integers, size_t(MOST) * 33 * 4));
+    must(cudaMalloc(&b, size_t(MOST) * MOST_ORDER * 16));
+    must(cudaMalloc(&integers, size_t(MOST) * (MOST_ORDER + 1) * 4));
     must(cudaEventCreate(&before));
     must(cudaEventCreate(&after));
     must(cudaMemset(original, 1, BYTES));

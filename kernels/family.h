@@ -31,7 +31,7 @@ struct Family {
     int64_t (*part)(const struct bl_job *, const Card &, int64_t from) = nullptr;
 };
 
-extern const Family tiny;               /* m, n <= 32, no Cholesky */
+extern const Family tiny;               /* LU of m, n <= 32, getrf to 48 */
 extern const Family tiny_cholesky;      /* n <= 32 */
 extern const Family mid;                /* LU of m, n <= 1024 */
 extern const Family mid_cholesky;       /* potrf of n <= 1024 */

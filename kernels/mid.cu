@@ -51,20 +51,22 @@ size_t shared_limit(const Card &card)
     return card.shared_bytes - OWN_BYTES;
 }
 
-/* The kernel that keeps m x n on the chip; NULL: none. `of` begins a list of them. */
-const MidKernel *on_chip(const MidKernel *of, int m, int n, const Card &card)
+/* The kernel that keeps m x n on the chip; NULL: none. `of` begins a list of them.
+ * `heads`: it may have one. */
+const MidKernel *on_chip(const MidKernel *of, int m, int n, const Card &card,
+                         bool heads = false)
 {
     for (const MidKernel *k = of; k->kernel; k++)
-        if (m <= k->rows)
+        if (m <= k->rows && (!k->head || (heads && m > k->head && n > k->head)))
             return k->shared_bytes(m, n) <= shared_limit(card) ? k : nullptr;
     return nullptr;
 }
 
-const MidKernel *on_chip(const struct bl_job *job, const Card &card)
+const MidKernel *on_chip(const struct bl_job *job, const Card &card, bool heads = false)
 {
     const bool plain = job->routine == BL_GETRFSP;
     return on_chip((plain ? scaled : kernels)[job->precision], int(job->m), int(job->n),
-                   card);
+                   card, heads);
 }
 
 /* Launches on a stream, until one fails. */
@@ -239,11 +241,16 @@ void launch_blocked(const struct bl_job *job, Launcher &launcher,
     side->give_back();
 }
 
+/* Whether a kernel with a head may factor, of a job that asks for nothing else. */
+constexpr bool HEADS = true;
+
 /* The factors of job->a, or of what `more` says they come from. Only where a kernel keeps
- * the matrix on the chip may it ask for something else too. */
-void factor(const struct bl_job *job, Launcher &launcher, const MidArguments &more = {})
+ * the matrix on the chip may it ask for something else too; one with a head may take only
+ * what is in job->a. */
+void factor(const struct bl_job *job, Launcher &launcher, const MidArguments &more = {},
+            bool heads = false)
 {
-    const MidKernel *k = on_chip(job, launcher.card);
+    const MidKernel *k = on_chip(job, launcher.card, heads);
     if (!k)
         return launch_blocked(job, launcher, more);
     MidArguments g = arguments_of(job, more);
@@ -512,6 +519,8 @@ cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stre
     Launcher launcher(card, stream);
     switch (job->routine) {
     case BL_GETRF:
+        factor(job, launcher, {}, HEADS && !job->items);
+        break;
     case BL_GETRFSP:
         factor(job, launcher);
         break;

@@ -46,12 +46,15 @@ struct MidArguments {
     int nrhs;
 };
 
-/* A kernel that keeps a matrix of at most `rows` rows on the chip, one block a matrix. */
+/* A kernel that keeps a matrix of at most `rows` rows on the chip, one block a matrix.
+ * With a head it has more than `head` rows and columns and is alone in that there are no
+ * items and nothing but its factors is asked for. */
 struct MidKernel {
     const void *kernel;
     int rows, threads;
     size_t (*shared_bytes)(int m, int n);
     bool solves; /* it can, for a column a warp */
+    int head;    /* 0: it has none */
 };
 
 /* The kernels of a precision by rising number of rows; the last has no kernel. */

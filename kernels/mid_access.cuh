@@ -81,11 +81,17 @@ __device__ __forceinline__ void put_where(bool yes, V *to, V v)
 {
 #ifdef __CUDA_ARCH__
     const unsigned address = unsigned(__cvta_generic_to_shared(to));
-    static_assert(sizeof v == 1 || sizeof v == 4 || sizeof v == 8 || sizeof v == 16);
+    static_assert(sizeof v == 1 || sizeof v == 2 || sizeof v % 4 == 0);
     if constexpr (sizeof v == 1) {
         asm volatile("{ .reg .pred p;\n"
                      "setp.ne.u32 p, %0, 0;\n"
                      "@p st.shared.u8 [%1], %2; }" ::"r"(unsigned(yes)),
+                     "r"(address), "r"(unsigned(v))
+                     : "memory");
+    } else if constexpr (sizeof v == 2) {
+        asm volatile("{ .reg .pred p;\n"
+                     "setp.ne.u32 p, %0, 0;\n"
+                     "@p st.shared.u16 [%1], %2; }" ::"r"(unsigned(yes)),
                      "r"(address), "r"(unsigned(v))
                      : "memory");
     } else {

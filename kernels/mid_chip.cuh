@@ -19,7 +19,7 @@ namespace bl
  * in which row r has its place[k / C][r]. False: the factorisation ended before step n. A
  * warp. */
 template <class T, int R, int C, class Signal>
-__device__ __noinline__ bool ride_along(const Signal *column, const int *pivots,
+__device__ __noinline__ bool ride_along(const Signal *column, const short *pivots,
                                         const unsigned char (*places)[32 * R],
                                         const T *packed_l, int n, const T *b, T (&out)[R])
 {
@@ -68,8 +68,8 @@ __device__ __noinline__ bool ride_along(const Signal *column, const int *pivots,
 
 /* U x = y, where ride_along() left y and row r is at position step[r]; x to b. A warp. */
 template <class T, int R>
-__device__ __noinline__ void solve_upper(const int *step, const T *A, int64_t lda, int n,
-                                         const T (&y_by_rows)[R], T *b)
+__device__ __noinline__ void solve_upper(const short *step, const T *A, int64_t lda,
+                                         int n, const T (&y_by_rows)[R], T *b)
 {
     constexpr int EACH = sizeof(T) == 16 ? 2 : 4; /* columns of U that are fetched */
     const int lane = threadIdx.x % 32;

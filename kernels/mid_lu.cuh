@@ -22,15 +22,17 @@
 namespace bl
 {
 
-/* Of a square matrix of n steps, whose diagonal lies on those of the corners. A warp. */
-template <class T, class Shared, int C>
-__device__ __noinline__ void put_determinant(const Shared &s, int n, T *phase,
-                                             Real<T> *logabs)
+/* Of a square matrix of n steps, whose diagonal lies where L has none of its own: in its
+ * column at the place of the pivot's row. A warp. */
+template <int C, class T, class Shared>
+__device__ __noinline__ void put_determinant(const Shared &s, const T *packed_l, int n,
+                                             T *phase, Real<T> *logabs)
 {
     const int lane = threadIdx.x % 32;
     const Product<T> det = product_of_all<T>(n, lane, [&](int64_t step) {
         const int k = int(step);
-        const T u = s.corner[k / C][k % C * (C + 1)];
+        const T u = packed_l[packed<C>(n, k / C) +
+                             s.place_of_diagonal(n - k / C * C, k / C, k % C)];
         return s.ipiv[k] == k ? u : negative(u);
     });
     if (lane == 0)
@@ -49,19 +51,46 @@ __device__ __forceinline__ struct bl_item item_of(const MidArguments &g)
 template <class T, int R>
 constexpr bool solves_on_chip = !Traits<T>::complex && R <= 3;
 
+/* All of GETRF by netlib's rules for NaN and Inf. The block, for its own matrix. */
+template <class T>
+__device__ __noinline__ void factor_slowly(const MidArguments &g, int m, int n, T *A,
+                                           int64_t lda)
+{
+    const Pivots pivots = {operand_at(g.ipiv, blockIdx.x, g.int_size), g.int_size, 0};
+    Team team;
+    team.thread = threadIdx.x;
+    team.threads = blockDim.x;
+    const int64_t info = lu_rest(team, m, n, A, lda, pivots, 0, n, 0);
+    if (threadIdx.x == 0)
+        put_integer(operand_at(g.info, blockIdx.x, g.int_size), g.int_size, info);
+}
+
+/* Chip, and what else there is with a head. */
+template <class T, int R, int C, int W, bool SCALED, bool HEAD>
+struct ChipOf : Chip<T, R, C, W, SCALED> {
+};
+template <class T, int R, int C, int W>
+struct ChipOf<T, R, C, W, false, true> : Chip<T, R, C, W, false> {
+    MidHead<T, R, C> head;
+};
+
 /* A block: a matrix. Warp w: panels w, w + W, ... of C columns. A thread: rows lane,
- * lane + 32, ... of the panel. Shared memory: Chip, then L, packed. */
-template <class T, int R, int C, int W, int BLOCKS, bool SCALED>
+ * lane + 32, ... of the panel. HEAD: what is said here of the matrix holds for it without
+ * its first C rows and columns; items, moves and what else may be asked for beside the
+ * factors are not for these kernels. Shared memory: Chip, then L, packed, and the head's.
+ */
+template <class T, int R, int C, int W, int BLOCKS, bool SCALED, bool HEAD>
 __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_BLOCKS)
     lu_on_chip(const MidArguments g)
 {
     extern __shared__ __align__(16) char memory[];
-    using Shared = Chip<T, R, C, W, SCALED>;
-    constexpr bool SOLVES = !SCALED && solves_on_chip<T, R>;
+    using Shared = ChipOf<T, R, C, W, SCALED, HEAD>;
+    constexpr int AHEAD = HEAD ? C : 0; /* rows and columns of the head */
+    constexpr bool SOLVES = !SCALED && !HEAD && solves_on_chip<T, R>;
     Shared &s = *(Shared *)memory;
     T *const packed_l = (T *)(memory + (sizeof(Shared) + 15) / 16 * 16);
     /* Whether nothing but the determinant is asked for. */
-    const bool quiet = !SCALED && (g.phase.p || g.phase.array);
+    const bool quiet = !SCALED && !HEAD && (g.phase.p || g.phase.array);
     const struct bl_item item = item_of(g);
     int m = int(item.m), n = int(item.n), order = m < n ? m : n;
     const int64_t lda = item.lda;
@@ -87,6 +116,10 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
         ld_from = g.from.ld;
     }
     A = (T *)__cvta_global_to_generic(__cvta_generic_to_global(A));
+    A += AHEAD + AHEAD * lda;
+    m -= AHEAD;
+    n -= AHEAD;
+    order -= AHEAD;
     const int panels = (n + C - 1) / C, pivoting = (order + C - 1) / C;
     /* From a lane, or else the compiler asks for the thread's number again and again. */
     const int warp = __shfl_sync(ALL_LANES, int(threadIdx.x / 32), 0);
@@ -95,7 +128,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
         s.pivot[i] = -1;
         if (i < Shared::ROWS) {
             s.step[i] = i < m ? NONE : OUTSIDE;
-            s.position[i] = s.at[i] = i;
+            s.position[i] = s.at[i] = (unsigned char)i;
             s.column[i].clear();
         }
         if (i < Shared::PANELS) {
@@ -109,12 +142,28 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
     }
     if constexpr (SCALED)
         find_scales(s, from, ld_from, m, n);
+    [[maybe_unused]] T *const head_l = packed_l + packed<C>(m, pivoting);
+    if constexpr (HEAD) {
+        if (warp == 0)
+            make_head(s.head, head_l, from, lda, m);
+        __syncthreads();
+        if (s.head.strange) {
+            factor_slowly(g, C + m, C + n, A - C - C * lda, lda);
+            return;
+        }
+    }
     Panel<T, R, C, W, SCALED> panel(s, warp);
     bool begun = false;
     for (int p = warp; p < panels; p += W) {
         T *const own = A + int64_t(p * C) * lda;
         const int columns = n - p * C;
-        panel.read(from + int64_t(p * C) * ld_from, ld_from, m, columns);
+        if constexpr (HEAD) {
+            panel.read_behind(s.head, head_l, own - C, lda, m, columns);
+            panel.write_rows(own - C, lda, C, columns);
+            __syncwarp(); /* before the pivot rows are written over */
+        } else {
+            panel.read(from + int64_t(p * C) * ld_from, ld_from, m, columns);
+        }
         if (!begun)
             __syncthreads();
         begun = true;
@@ -203,11 +252,18 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
                     store(to + i + j * lda, l[j * height + place], whole);
         }
     }
+    if constexpr (HEAD)
+        store_head(s.head, head_l, A - C - C * lda, lda, m, s.at);
     const int64_t index = item_of(g).index, number = index + (quiet ? g.number : 0);
     const Pivots pivots = {operand_at(g.ipiv, index, g.int_size), g.int_size, g.first};
     for (int k = threadIdx.x; k < steps && !quiet; k += W * 32)
-        pivots.set(k, s.ipiv[k]);
+        pivots.set(AHEAD + k, AHEAD + s.ipiv[k]);
     int64_t zero = s.zero;
+    if constexpr (HEAD) {
+        zero = s.head.info ? s.head.info : zero ? AHEAD + zero : 0;
+        if (threadIdx.x < C)
+            pivots.set(threadIdx.x, s.head.pivot[threadIdx.x]);
+    }
     if (rest) {
         Team team;
         team.thread = threadIdx.x;
@@ -221,8 +277,9 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
             __syncthreads();
             zero = plain_rest(team, m, n, A, lda, pivots, s.magnitude, steps, zero);
         } else
-            zero = lu_rest(team, m, n, A, lda, pivots, quiet ? 0 : steps, n,
-                           quiet ? 0 : zero);
+            zero =
+                lu_rest(team, AHEAD + m, AHEAD + n, A - AHEAD - AHEAD * lda, lda, pivots,
+                        quiet ? 0 : AHEAD + steps, AHEAD + n, quiet ? 0 : zero);
         __syncthreads();
         if (quiet)
             determinant(team, n, A, lda, pivots,
@@ -231,9 +288,9 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
     }
     if constexpr (!SCALED)
         if (quiet && !rest && warp == 0)
-            put_determinant<T, Shared, C>(
-                s, n, (T *)operand_at(g.phase, number, sizeof(T)),
-                (Real<T> *)operand_at(g.logabs, number, sizeof(Real<T>)));
+            put_determinant<C>(s, packed_l, n,
+                               (T *)operand_at(g.phase, number, sizeof(T)),
+                               (Real<T> *)operand_at(g.logabs, number, sizeof(Real<T>)));
     if (threadIdx.x == 0) {
         void *const at = operand_at(g.info, number, g.int_size);
         const int64_t before = g.moves && g.first > 0 ? get_integer(at, g.int_size) : 0;
@@ -246,13 +303,38 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
         write_moves(s, g.moves[blockIdx.x], pivots, m, order, rest);
 }
 
+template <class T, int R, int C, int W, bool SCALED, bool HEAD>
+size_t lu_shared_bytes(int m, int n)
+{
+    const int head = HEAD ? C : 0, order = (m < n ? m : n) - head;
+    return (sizeof(ChipOf<T, R, C, W, SCALED, HEAD>) + 15) / 16 * 16 +
+           (packed<C>(m - head, (order + C - 1) / C) + head * (m - head)) * sizeof(T);
+}
+
 /* For up to `rows` rows, as a rule as many as it can have. */
 template <class T, int R, int C, int W, int BLOCKS, bool SCALED = false>
 constexpr MidKernel on_chip(int rows = 32 * R)
 {
     static_assert(R <= 8, "a place in a column is a byte");
-    return {(const void *)lu_on_chip<T, R, C, W, BLOCKS, SCALED>, rows, 32 * W,
-            lu_shared_bytes<T, R, C, W, SCALED>, !SCALED && solves_on_chip<T, R>};
+    return {(const void *)lu_on_chip<T, R, C, W, BLOCKS, SCALED, false>,
+            rows,
+            32 * W,
+            lu_shared_bytes<T, R, C, W, SCALED, false>,
+            !SCALED && solves_on_chip<T, R>,
+            0};
+}
+
+/* For C rows more, the first C columns being a head. */
+template <class T, int R, int C, int W, int BLOCKS>
+constexpr MidKernel with_head(int rows = 32 * R + C)
+{
+    static_assert(R < 8, "a row's number is a byte");
+    return {(const void *)lu_on_chip<T, R, C, W, BLOCKS, false, true>,
+            rows,
+            32 * W,
+            lu_shared_bytes<T, R, C, W, false, true>,
+            false,
+            C};
 }
 
 } // namespace bl

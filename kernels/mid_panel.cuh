@@ -7,7 +7,7 @@
 #define BL_MID_PANEL_CUH
 
 #include "tiny.cuh"
-#include "mid_shared.cuh"
+#include "mid_head.cuh"
 
 namespace bl
 {
@@ -68,6 +68,17 @@ struct Panel {
             a[i][j] = sub(a[i][j], mul(x[i], u[j]));
     }
 
+    /* Column j of a corner, from element j + 1 on. */
+    __device__ __forceinline__ static void read_corner(T (&c)[C], const T *corner, int j)
+    {
+        constexpr int V = PER_VECTOR<T>;
+        BL_UNROLL
+        for (int r = (j + 1) / V * V; r < C; r += V) {
+            const uint4 v = *(const uint4 *)(corner + FoldedCorner<T, C>::at(j, r));
+            memcpy(&c[r], &v, 16);
+        }
+    }
+
     /* Take out panel q, all of it published: `steps` steps, L at `l` with columns of
      * `height`. The pivot rows are gathered, solved with the corner, and left in
      * `rows`. */
@@ -81,17 +92,23 @@ struct Panel {
             write_row(turn < C, rows + turn * STRIDE, a[i]);
             there[i] = s.place[q][i * 32 + lane];
         }
+        take_out_panel(s.corner[q], steps, l, height, there);
+    }
+
+    /* The same with the pivot rows in `rows`; row i of the lane is in place there[i]. */
+    __device__ __forceinline__ void take_out_panel(const T *corner, int steps, const T *l,
+                                                   int height, const int (&there)[R])
+    {
         __syncwarp();
         T x[C];
         const int j = lane % C;
-        const T *corner = s.corner[q];
         BL_UNROLL
         for (int i = 0; i < C; i++)
             x[i] = rows[i * STRIDE + j];
         BL_UNROLL
         for (int i = 0; i < C - 1; i++) {
             T c[C];
-            read_row(c, corner + i * C, i + 1);
+            read_corner(c, corner, i);
             BL_UNROLL
             for (int r = i + 1; r < C; r++)
                 x[r] = sub(x[r], mul(c[r], x[i]));
@@ -105,6 +122,29 @@ struct Panel {
         BL_UNROLL_BY_TWO
         for (int i = 0; i < steps; i++)
             subtract(l + i * height, there, rows + i * STRIDE);
+    }
+
+    /* As read(), of rows behind a head, A being the whole matrix's, and the head's part
+     * is taken out: its pivot rows are left in `rows`. `l` is the head's L. */
+    __device__ __forceinline__ void read_behind(const MidHead<T, R, C> &head, const T *l,
+                                                const T *A, int64_t lda, int m, int n)
+    {
+        const bool whole = is_whole(A);
+        int there[R];
+        BL_UNROLL
+        for (int i = 0; i < R; i++) {
+            there[i] = min(i * 32 + lane, m - 1);
+            active[i] = i * 32 + lane < m ? ~0u : 0;
+            const T *const from = A + head.source[C + there[i]];
+            BL_UNROLL
+            for (int j = 0; j < C; j++)
+                a[i][j] = load(from + min(j, n - 1) * lda, whole);
+        }
+        BL_UNROLL
+        for (int e = lane; e < C * C; e += 32)
+            rows[e % C * STRIDE + e / C] =
+                load(A + head.source[e % C] + min(e / C, n - 1) * lda, whole);
+        take_out_panel(head.corner, C, l, m, there);
     }
 
     /* What the next pivot may be: the largest of a lane's first elements and of all of
@@ -197,11 +237,11 @@ struct Panel {
     {
         const unsigned ballot = __ballot_sync(ALL_LANES, chosen);
         if (__any_sync(ALL_LANES, chosen && c.twice) || (ballot & (ballot - 1))) {
+            Real<T> magnitude[R];
             BL_UNROLL
             for (int i = 0; i < R; i++)
-                s.magnitude[i * 32 + lane] = active[i] ? abs1(size(i)) : Real<T>(-1);
-            __syncwarp();
-            const int pivot = first_largest(s, Shared::ROWS, k, p);
+                magnitude[i] = active[i] ? abs1(size(i)) : Real<T>(-1);
+            const int pivot = first_largest(s, magnitude, k, p);
             chosen = pivot % 32 == lane;
             c.where = pivot / 32;
             BL_UNROLL
@@ -267,7 +307,7 @@ struct Panel {
         T *row = rows + j * STRIDE, u[N], x[R];
         put_where(chosen, row + C, next.factor);
         const int pivot = next.where * 32 + lane;
-        put_where(chosen, &s.pivot[k], pivot);
+        put_where(chosen, &s.pivot[k], short(pivot));
         take_out<N>(chosen, next.where, row);
         __syncwarp();
         const T factor = load(row + C, true);
@@ -287,7 +327,7 @@ struct Panel {
         for (int i = 0; i < R; i++)
             put_where(active[i], l + place[i], x[i]);
         s.column[k].set();
-        put_where(chosen, &s.step[pivot], k);
+        put_where(chosen, &s.step[pivot], short(k));
         put_where(chosen, &s.turn[p][pivot], (unsigned char)j);
         BL_UNROLL
         for (int i = 0; i < R; i++)
@@ -336,9 +376,10 @@ struct Panel {
         for (int e = lane; e < C * C; e += 32) {
             int j = e / C, r = e % C;
             if (r > j && r < done)
-                s.corner[p][e] = l[j * height + s.place[p][s.pivot[p * C + r]]];
+                s.corner[p][FoldedCorner<T, C>::at(j, r)] =
+                    l[j * height + s.place[p][s.pivot[p * C + r]]];
             if (r == j && r < done)
-                s.corner[p][e] = rows[j * STRIDE];
+                l[s.place_of_diagonal(height, p, j)] = rows[j * STRIDE];
         }
         if (lane == 0)
             s.count[p] = (unsigned char)done;
@@ -356,7 +397,7 @@ struct Panel {
             int r = e % C, j = e / C;
             if (r < m && j < n) {
                 T x = !corner ? rows[r * STRIDE + j]
-                      : r > j ? corner[e]
+                      : r > j ? corner[FoldedCorner<T, C>::at(j, r)]
                               : rows[r * STRIDE + j - r];
                 if (Traits<T>::complex && !is_finite(x))
                     atomicOr(&s.strange, 1);

@@ -15,7 +15,7 @@ namespace bl
 constexpr unsigned ALL_LANES = ~0u;
 
 /* In place of a row's step: it has no pivot yet, and is no row of the matrix. */
-enum { NONE = 1 << 20, OUTSIDE = -1 };
+enum { NONE = 1 << 14, OUTSIDE = -1 };
 
 /* ---- magnitudes ---- */
 

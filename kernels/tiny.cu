@@ -20,6 +20,10 @@ namespace
 
 constexpr int LIMIT = 32; /* rows and columns */
 
+/* Of GETRF by precision: s, d, c, z. Beyond LIMIT go jobs of one shape that the kernels
+ * of tiny_head.cuh are made for. */
+constexpr int FACTORED[BL_PRECISIONS] = {48, 48, 48, 48};
+
 /* Right-hand sides that GESV solves for in the kernel that factors. */
 constexpr int FUSED_COLUMNS = 8;
 
@@ -52,10 +56,21 @@ int tiny_class(int64_t n)
 namespace
 {
 
+/* Whether the job is for a kernel of tiny_head.cuh. */
+bool has_head(const struct bl_job *job)
+{
+    const int64_t order = order_of(job), least = job->m < job->n ? job->m : job->n;
+    return job->routine == BL_GETRF && order > LIMIT &&
+           order <= FACTORED[job->precision] && !job->items &&
+           least > 4 * (tiny_class(order) + 1) - LIMIT;
+}
+
 bool takes(const struct bl_job *job, const Card &)
 {
-    if (job->m < 1 || job->n < 1 || order_of(job) > LIMIT || job->batch < 1)
+    if (job->m < 1 || job->n < 1 || job->batch < 1)
         return false;
+    if (order_of(job) > LIMIT)
+        return has_head(job);
     switch (job->routine) {
     case BL_GETRF:
     case BL_GESV:

@@ -1,4 +1,4 @@
-/* The size classes of the tiny LU kernels, and which of the three kinds runs a class,
+/* The size classes of the tiny LU kernels, and which of the kinds runs a class,
  * with how many warps: chosen by bench/tiny_windows.
  *
  * Included by tiny_s.cu, tiny_d.cu, tiny_c.cu and tiny_z.cu, which instantiate all
@@ -9,6 +9,7 @@
 
 #include "tiny_bounds.cuh"
 #include "tiny_det.cuh"
+#include "tiny_head.cuh"
 #include "tiny_rows_inverse.cuh"
 #include "tiny_rows_solve.cuh"
 #include "tiny_sheet_solve.cuh"
@@ -44,9 +45,9 @@ constexpr int blocks_for = tiny_blocks(N, int(sizeof(T)) / 4, BESIDE);
 /* Where several rows a lane are faster: the class, the lanes that share a matrix, the
  * blocks of one warp that a multiprocessor is to hold (0: as many as the compiler thinks
  * best), and how: with all columns in registers or four at a time (tiny_sheet.cuh), where
- * memory is written by groups or by whole columns. Chosen by bench/tiny_windows on an
- * H200. */
-enum RowsHow { ALL_COLUMNS, SHEET, SHEET_BY_COLUMNS };
+ * memory is written by groups or by whole columns; beyond 32, where a row a lane is not
+ * enough, also by a head (tiny_head.cuh). Chosen by bench/tiny_windows on an H200. */
+enum RowsHow { ALL_COLUMNS, SHEET, SHEET_BY_COLUMNS, HEAD };
 struct RowsChoice {
     enum bl_routine_id routine;
     enum bl_precision precision;
@@ -59,19 +60,35 @@ constexpr RowsChoice rows_choices[] = {
     {BL_GETRF, BL_S, 24, 8, 18, SHEET_BY_COLUMNS},
     {BL_GETRF, BL_S, 28, 8, 14, SHEET},
     {BL_GETRF, BL_S, 32, 16, 18, SHEET},
+    {BL_GETRF, BL_S, 36, 32, 28, HEAD},
+    {BL_GETRF, BL_S, 40, 32, 28, HEAD},
+    {BL_GETRF, BL_S, 44, 32, 28, HEAD},
+    {BL_GETRF, BL_S, 48, 32, 24, HEAD},
     {BL_GETRF, BL_D, 20, 8, 14, SHEET},
+    {BL_GETRF, BL_D, 36, 32, 20, HEAD},
+    {BL_GETRF, BL_D, 40, 32, 20, HEAD},
+    {BL_GETRF, BL_D, 44, 32, 16, HEAD},
+    {BL_GETRF, BL_D, 48, 32, 12, HEAD},
     {BL_GETRF, BL_C, 12, 4, 12},
     {BL_GETRF, BL_C, 16, 8, 18, SHEET_BY_COLUMNS},
     {BL_GETRF, BL_C, 20, 8, 14, SHEET},
     {BL_GETRF, BL_C, 24, 8, 10, SHEET},
     {BL_GETRF, BL_C, 28, 8, 8, SHEET},
     {BL_GETRF, BL_C, 32, 16, 12, SHEET},
+    {BL_GETRF, BL_C, 36, 32, 16, HEAD},
+    {BL_GETRF, BL_C, 40, 32, 16, HEAD},
+    {BL_GETRF, BL_C, 44, 32, 16, HEAD},
+    {BL_GETRF, BL_C, 48, 32, 12, HEAD},
     {BL_GETRF, BL_Z, 12, 4, 8},
     {BL_GETRF, BL_Z, 16, 16, 18, SHEET},
     {BL_GETRF, BL_Z, 20, 16, 15, SHEET},
     {BL_GETRF, BL_Z, 24, 16, 11, SHEET},
     {BL_GETRF, BL_Z, 28, 16, 8, SHEET},
     {BL_GETRF, BL_Z, 32, 16, 6, SHEET},
+    {BL_GETRF, BL_Z, 36, 32, 8, HEAD},
+    {BL_GETRF, BL_Z, 40, 32, 8, HEAD},
+    {BL_GETRF, BL_Z, 44, 32, 8, HEAD},
+    {BL_GETRF, BL_Z, 48, 32, 8, HEAD},
     {BL_GETRFSP, BL_S, 20, 8, 20, SHEET},
     {BL_GETRFSP, BL_S, 24, 8, 18, SHEET_BY_COLUMNS},
     {BL_GETRFSP, BL_S, 28, 8, 12, SHEET},
@@ -182,10 +199,20 @@ TinyKernel getrfsp_no_sheet()
                                                choice.how == SHEET __VA_ARGS__>,         \
                     32, 32 / choice.lanes};                                              \
     }
-BL_TINY_SHEET(getrf_kernel, BL_GETRF, tiny_sheet_factor, getrf_no_sheet)
+BL_TINY_SHEET(getrf_no_head, BL_GETRF, tiny_sheet_factor, getrf_no_sheet)
 BL_TINY_SHEET(gesv_kernel, BL_GESV, tiny_sheet_gesv, gesv_no_sheet)
 BL_TINY_SHEET(getrfsp_kernel, BL_GETRFSP, tiny_sheet_factor, getrfsp_no_sheet, , SCALED)
 #undef BL_TINY_SHEET
+
+template <class T, int N>
+TinyKernel getrf_kernel()
+{
+    constexpr RowsChoice choice = rows_choice<T>(BL_GETRF, N);
+    if constexpr (choice.how == HEAD)
+        return {(const void *)tiny_head_factor<T, N, choice.blocks>, 32, 1};
+    else
+        return getrf_no_head<T, N>();
+}
 
 /* GEDET is GETRF but for its end, and so are its choices. */
 template <class T, int N>
@@ -209,6 +236,13 @@ TinyKernel gedet_kernel()
                                              of(20), of(24), of(28), of(32)};            \
         return classes[size];                                                            \
     }
+/* ... further ones of it for GETRF, ... */
+#define BL_TINY_MORE_CLASSES(of)                                                         \
+    {                                                                                    \
+        static const TinyKernel more[] = {of(36), of(40), of(44), of(48)};               \
+        if (size >= 8)                                                                   \
+            return more[size - 8];                                                       \
+    }
 #define BL_TINY_GETRF(n) getrf_kernel<T, n>()
 #define BL_TINY_GESV(n) gesv_kernel<T, n>()
 #define BL_TINY_GEDET(n) gedet_kernel<T, n>()
@@ -231,6 +265,7 @@ TinyKernel tiny_kernel(enum bl_routine_id routine, int size)
 {
     switch (routine) {
     case BL_GETRF:
+        BL_TINY_MORE_CLASSES(BL_TINY_GETRF)
         BL_TINY_CLASSES(BL_TINY_GETRF)
     case BL_GESV:
         BL_TINY_CLASSES(BL_TINY_GESV)

@@ -1,5 +1,5 @@
-/* LU factorization of matrices of up to 32 rows and columns in shared memory, four
- * columns at a time.
+/* LU factorization of matrices of up to 32 rows and columns, or a few more, in shared
+ * memory, four columns at a time.
  *
  * For tiny_kernels.cuh where it is faster than tiny_lu.cuh and tiny_rows.cuh. A group
  * of L lanes owns a matrix, which lies by rows in shared memory from the one read to the
@@ -12,6 +12,7 @@
 #ifndef BL_TINY_SHEET_CUH
 #define BL_TINY_SHEET_CUH
 
+#include "mid_rest.cuh"
 #include "tiny_board.cuh"
 #include "tiny_lu.cuh"
 
@@ -93,16 +94,31 @@ __device__ __forceinline__ TinySheet<T, N, L, EXTRA> own_sheet(const Group<L> &g
     return {sheets + number * SIZE, numbers[number], scale};
 }
 
-/* A lane's part of the panel. Rows are compared by keys: CHOSEN where they may become a
- * pivot, what is left of the magnitude's image without its last bits, and in these 31 -
- * the row's label, its place after the interchanges. */
-template <class T, int R, Rule RULE>
-struct Panel {
-    static constexpr unsigned LABELS = 31, MAGNITUDE = ~CHOSEN & ~LABELS;
-    T a[R][PANEL];
+/* A lane's part of a panel of W columns, of a matrix of at most ROWS rows. Rows are
+ * compared by keys: CHOSEN where they may become a pivot, what is left of the magnitude's
+ * image without its last bits, and in these LABELS - the row's label, its place after the
+ * interchanges. */
+template <class T, int R, int W, int ROWS, Rule RULE = LARGEST>
+struct SheetPanel {
+    static constexpr unsigned LABELS = ROWS <= 32    ? 31
+                                       : ROWS <= 64  ? 63
+                                       : ROWS <= 128 ? 127
+                                                     : 255;
+    static constexpr unsigned MAGNITUDE = ~CHOSEN & ~LABELS;
+    static_assert(ROWS <= 256, "labels take what keys can do without");
+    T a[R][W];
     unsigned id[R];   /* the key's other parts; 0: no pivot, or no row any more */
     Real<T> scale[R]; /* for SCALED */
 
+    /* The id of the row with a label, and the label of the row with a key or id. */
+    __device__ __forceinline__ static unsigned id_of(int label)
+    {
+        return CHOSEN + LABELS - unsigned(label);
+    }
+    __device__ __forceinline__ static int label_of(unsigned key)
+    {
+        return int(LABELS - (key & LABELS));
+    }
     template <int C>
     __device__ __forceinline__ Real<T> size(int s) const
     {
@@ -126,10 +142,11 @@ struct PanelColumn {
 };
 
 /* The key of the pivot by all bits of the magnitudes, then the first row as LAPACK counts
- * them; if there is no step, that of row k, which may then as well be put to its place.
- * Not inlined: it is rare, and not to lie between what is not. */
+ * them; if there is no step, `otherwise`. Not inlined: it is rare, and not to lie
+ * between what is not. */
 template <int L, int R, class V>
-BL_CALL unsigned choose_carefully(const PanelColumn<V, R> c, int k, bool active)
+BL_CALL unsigned choose_carefully(const PanelColumn<V, R> c, unsigned otherwise,
+                                  bool active)
 {
     const Group<L> group;
     unsigned image[R], most = 0;
@@ -166,15 +183,15 @@ BL_CALL unsigned choose_carefully(const PanelColumn<V, R> c, int k, bool active)
     for (int s = 0; s < R; s++)
         key = chosen[s] && c.id[s] == first ? c.key[s] : key;
     key = group.max(key);
-    return active ? key : CHOSEN + unsigned(31 - k);
+    return active ? key : otherwise;
 }
 
 /* Step k = begin + C within the panel; the label of the pivot's row is returned. The row
  * goes to its place, where all lanes of the group read it. */
-template <int C, int R, Rule RULE, int L, class T, int N, bool EXTRA>
-__device__ __forceinline__ int panel_step(const Group<L> &group, Panel<T, R, RULE> &r,
-                                          int begin, bool active, int &info,
-                                          const TinySheet<T, N, L, EXTRA> &sheet)
+template <int C, int R, int L, class T, int W, int ROWS, Rule RULE, class Sheet>
+__device__ __forceinline__ int panel_step(const Group<L> &group,
+                                          SheetPanel<T, R, W, ROWS, RULE> &r, int begin,
+                                          bool active, int &info, const Sheet &sheet)
 {
     const int k = begin + C;
     unsigned key[R], largest = 0;
@@ -198,9 +215,10 @@ __device__ __forceinline__ int panel_step(const Group<L> &group, Panel<T, R, RUL
             c.id[s] = r.id[s];
             c.key[s] = key[s];
         }
-        largest = choose_carefully<L>(c, k, active);
+        /* Without a step row k may as well be put to its place. */
+        largest = choose_carefully<L>(c, r.id_of(k), active);
     }
-    const int label = int(r.LABELS - (largest & r.LABELS));
+    const int label = r.label_of(largest);
     T *const place = sheet.row(k);
     BL_UNROLL
     for (int s = 0; s < R; s++)
@@ -208,7 +226,7 @@ __device__ __forceinline__ int panel_step(const Group<L> &group, Panel<T, R, RUL
             sheet.put(place, begin, r.a[s]);
     __syncwarp();
     constexpr int FROM = C / sheet.UNIT * sheet.UNIT;
-    T u[PANEL - FROM];
+    T u[W - FROM];
     sheet.get(place, begin + FROM, u);
     const T pivot = u[C - FROM];
     T factor = quick_reciprocal(pivot);
@@ -221,11 +239,11 @@ __device__ __forceinline__ int panel_step(const Group<L> &group, Panel<T, R, RUL
     /* What becomes of rows that are no longer open is of no use. */
     BL_UNROLL
     for (int s = 0; s < R; s++) {
-        r.id[s] = r.id[s] == CHOSEN + 31 - k ? CHOSEN + 31 - label : r.id[s];
+        r.id[s] = r.id[s] == r.id_of(k) ? r.id_of(label) : r.id[s];
         r.id[s] = key[s] == largest ? 0 : r.id[s];
         r.a[s][C] = mul(r.a[s][C], factor);
         BL_UNROLL
-        for (int j = C + 1; j < PANEL; j++)
+        for (int j = C + 1; j < W; j++)
             r.a[s][j] = sub(r.a[s][j], mul(r.a[s][C], u[j - FROM]));
     }
     return label;
@@ -238,13 +256,13 @@ __device__ __forceinline__ void
 do_panel(const Group<L> &group, int begin, int m, int own_steps, int steps, int &info,
          int (&label)[PANEL], const TinySheet<T, N, L, EXTRA> &sheet)
 {
-    Panel<T, R, RULE> r;
+    SheetPanel<T, R, PANEL, N, RULE> r;
     T *const rows = sheet.row(begin + group.row);
     BL_UNROLL
     for (int s = 0; s < R; s++) {
         const int row = begin + group.row + L * s;
         const bool inside = row < m;
-        r.id[s] = renewed(inside ? CHOSEN + 31 - row : 0); /* or predicates run out */
+        r.id[s] = renewed(inside ? r.id_of(row) : 0); /* or predicates run out */
         BL_UNROLL
         for (int j = 0; j < PANEL; j++)
             r.a[s][j] = from_real<T>(0);
@@ -269,7 +287,7 @@ do_panel(const Group<L> &group, int begin, int m, int own_steps, int steps, int 
     BL_UNROLL
     for (int s = 0; s < R; s++)
         if (r.id[s]) {
-            const int row = int(CHOSEN + 31 - r.id[s]);
+            const int row = r.label_of(r.id[s]);
             sheet.put(sheet.row(row), begin, r.a[s]);
             if (RULE == SCALED)
                 sheet.scale[row] = r.scale[s];
@@ -594,6 +612,20 @@ __device__ __forceinline__ void find_scales(const Group<L> &group, int columns,
     }
 }
 
+/* As factor_again() does it, of more than 32 rows or columns. A block of one warp. */
+template <class T>
+BL_CALL void factor_slowly(const TinyArguments &g, int64_t number)
+{
+    const TinyProblem<T> p(g, number);
+    Team team;
+    team.thread = threadIdx.x;
+    team.threads = 32;
+    const int64_t info =
+        lu_rest(team, p.m, p.n, p.a, p.lda, tiny_pivots(g, p.item), 0, p.n, 0);
+    if (threadIdx.x == 0)
+        put_integer(g.info, p.item, g.int_size, 0, info);
+}
+
 /* GETRF, GETRFSP. A group of L lanes owns a matrix, a warp, which is a block, 32 / L
  * matrices. Shared memory: TinySheet. */
 template <class T, int N, int L, int BLOCKS, bool GROUPED, Rule RULE = LARGEST>
@@ -619,8 +651,13 @@ __global__ void BL_TINY_BOUNDS(1, BLOCKS)
     if (mine)
         store_numbers(group, g, p, info, sheet);
     store_sheet<GROUPED>(group, g, p, mine, sheet);
-    for_groups<L>(p.there && !finite, number,
-                  [&](int64_t i) { factor_again<T, RULE>(g, i); });
+    for_groups<L>(p.there && !finite, number, [&](int64_t i) {
+        static_assert(N <= 32 || RULE == LARGEST, "factor_slowly() has no other");
+        if constexpr (N <= 32)
+            factor_again<T, RULE>(g, i);
+        else
+            factor_slowly<T>(g, i);
+    });
 }
 
 } // namespace bl

@@ -13,11 +13,14 @@
 namespace bl
 {
 
-/* As mid_lu_s.cu and its like, but less of them; those of six rows a lane have a loop of
- * its own for the second half of a panel's columns in every precision. */
+/* As mid_lu_s.cu and its like, but less of them, two with a head; those of six rows a
+ * lane have a loop of its own for the second half of a panel's columns in every
+ * precision. */
 #define BL_TABLES(letter, T, C)                                                          \
     const MidKernel mid_lu_##letter[] = {on_chip<T, 2, C, 2, 8>(),                       \
+                                         with_head<T, 2, C, 2, 8>(),                     \
                                          on_chip<T, 3, C, 4, 4>(),                       \
+                                         with_head<T, 3, C, 4, 4>(),                     \
                                          on_chip<T, 6, C, 5, 1>(),                       \
                                          {}};                                            \
     const MidKernel mid_scaled_##letter[] = {                                            \
@@ -43,6 +46,21 @@ void test_getrf(int repeats, int least, int most)
         batch.fill(6, least, most, false, 0, below(2));
         judge_getrf(report, batch);
     }
+}
+
+/* Of orders just above `most`, for kernels with a head. */
+template <class T>
+void test_heads(int repeats, int most)
+{
+    constexpr int HEAD = Traits<T>::complex ? 4 : 8;
+    Report report("chip " + title<T>("getrf") + text(" to %d and a head", most));
+    const auto before = dice; /* for the others' cases to stay what they were */
+    for (int i = 0; i < 2 * repeats; i++) {
+        Batch<T> batch;
+        batch.fill(6, most + 1, most + HEAD, false, 0, false);
+        judge_getrf(report, batch);
+    }
+    dice = before;
 }
 
 template <class T>
@@ -77,6 +95,8 @@ void test_all(int repeats)
     test_getrf<T>(2 * repeats, 33, 64);
     test_getrf<T>(repeats, 65, 96);
     test_getrf<T>(2, 97, 130);
+    test_heads<T>(repeats, 64);
+    test_heads<T>(repeats, 96);
     if (!Traits<T>::complex)
         test_gesv<T>(repeats, 33, 64);
     test_gedet<T>("chip", repeats, 64, false);

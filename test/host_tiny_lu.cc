@@ -9,6 +9,7 @@
  */
 #include "host_cuda.h"
 #include "tiny_det.cuh"
+#include "tiny_head.cuh"
 #include "tiny_rows_inverse.cuh"
 #include "tiny_rows_solve.cuh"
 #include "tiny_sheet_solve.cuh"
@@ -102,19 +103,20 @@ void make_lopsided(T &x)
     }
 }
 
-/* Square or, of getrf and getrfsp, any matrices of order up to N. */
+/* Square or, of getrf and getrfsp, any matrices of order up to N; those of one launch are
+ * alike if `least` is not 0, and have no side below it. */
 template <class T>
 void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments), int N,
-                 int problems, int launches)
+                 int problems, int launches, int least = 0)
 {
     Factor<T> *factor = netlib<T, Factor<T>>("getrf");
     Solve<T> *solve = netlib<T, Solve<T>>("gesv");
     const bool any = routine == GETRF || routine == GETRFSP;
     for (int i = 0; i < launches; i++) {
-        const bool shapes = below(2);
+        const bool shapes = least == 0 && below(2);
         int m = N - below(4), n = below(4) || !any ? m : N - below(4);
         if (any && below(4) == 0)
-            (below(2) ? m : n) = 1 + below(N);
+            (below(2) ? m : n) = least ? least + below(N - least) : 1 + below(N);
         const int nrhs = routine == GESV ? below(4) : 0;
         std::vector<Case<T>> cases;
         for (int k = 0; k < 5 * problems + below(3); k++) {
@@ -213,6 +215,17 @@ void test_sheet(int launches)
     }
 }
 
+/* Beyond 32: in a sheet, and by a head. */
+template <class T, int N, int L>
+void test_more(int launches)
+{
+    Report sheet(title<T>("getrf") + text(", N = %d in a sheet, %d lanes", N, L));
+    test_kernel<T>(sheet, GETRF, tiny_sheet_factor<T, N, L, 1, true>, N, 32 / L,
+                   launches);
+    Report head(title<T>("getrf") + text(", N = %d by a head", N));
+    test_kernel<T>(head, GETRF, tiny_head_factor<T, N, 1>, N, 1, 2 * launches, N - 31);
+}
+
 template <class T, int N, bool MORE = false>
 void test_row(int launches)
 {
@@ -261,6 +274,12 @@ void test_all(int launches)
     test_rows<T, 24, 8>(launches);
     test_rows<T, 28, 16>(launches);
     test_rows<T, 32, 16>(launches);
+    const auto before = dice; /* for the other types' cases to stay what they were */
+    test_more<T, 36, 16>(launches);
+    test_more<T, 40, 16>(launches);
+    test_more<T, 44, 32>(launches);
+    test_more<T, 48, 32>(launches);
+    dice = before;
 }
 
 } // namespace
