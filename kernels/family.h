@@ -48,7 +48,7 @@ const void *any_kernel();
 
 /* Above so many right-hand sides a few matrices go to the kernels of large ones, or else
  * to the general ones, whose tiles are ahead of a warp for some columns. */
-constexpr int64_t MANY_SIDES = 64;
+constexpr int64_t SIDES_BY_WARPS = 64;
 
 /* The size class of max(m, n) = n <= 32: what tiny jobs may share a run. */
 int tiny_class(int64_t n);

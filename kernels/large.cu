@@ -1204,7 +1204,7 @@ int64_t smallest(const struct bl_job *job)
     case BL_GETRS:
     case BL_POTRS:
     case BL_POSV:
-        return job->nrhs > MANY_SIDES ? SMALLEST_WITH_MANY : SMALLEST_SOLVE;
+        return job->nrhs > SIDES_BY_WARPS ? SMALLEST_WITH_MANY : SMALLEST_SOLVE;
     case BL_GESV:
         return job->precision >= BL_C ? SMALLEST_COMPLEX_GESV : SMALLEST_GESV;
     default:
@@ -1235,7 +1235,7 @@ int64_t most_matrices(const struct bl_job *job)
         return BL_FEW;
     return job->routine == BL_POTRF   ? 2
            : job->routine == BL_GETRS ? 1
-                                      : (job->nrhs > MANY_SIDES ? BL_FEW : 1);
+                                      : (job->nrhs > SIDES_BY_WARPS ? BL_FEW : 1);
 }
 
 bool takes(const struct bl_job *job, const Card &card)

@@ -80,7 +80,7 @@ bool takes(const struct bl_job *job, const Card &card)
         return false;
     const Plan plan = plan_of(job);
     if (plan.bytes > int64_t(card.shared_bytes) ||
-        (job->nrhs > MANY_SIDES && job->batch < card.processors) ||
+        (job->nrhs > SIDES_BY_WARPS && job->batch < card.processors) ||
         (job->batch * plan.groups + WARPS - 1) / WARPS > INT32_MAX)
         return false;
     const struct bl_job factor = factoring_of(job);

@@ -22,17 +22,14 @@
 namespace bl
 {
 
-/* Of a square matrix of n steps, whose diagonal lies where L has none of its own: in its
- * column at the place of the pivot's row. A warp. */
-template <int C, class T, class Shared>
-__device__ __noinline__ void put_determinant(const Shared &s, const T *packed_l, int n,
-                                             T *phase, Real<T> *logabs)
+/* Of a square matrix whose U's diagonal is in A. A warp. */
+template <class T, class Shared>
+__device__ __noinline__ void put_determinant(const Shared &s, const T *A, int64_t lda,
+                                             int n, T *phase, Real<T> *logabs)
 {
     const int lane = threadIdx.x % 32;
-    const Product<T> det = product_of_all<T>(n, lane, [&](int64_t step) {
-        const int k = int(step);
-        const T u = packed_l[packed<C>(n, k / C) +
-                             s.place_of_diagonal(n - k / C * C, k / C, k % C)];
+    const Product<T> det = product_of_all<T>(n, lane, [&](int64_t k) {
+        const T u = A[k * (lda + 1)];
         return s.ipiv[k] == k ? u : negative(u);
     });
     if (lane == 0)
@@ -205,6 +202,8 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
             s.panel[p].set();
             if (!quiet)
                 panel.write_rows(own + p * C, lda, first, columns, s.corner[p]);
+            else if (threadIdx.x % 32 < first)
+                panel.write_diagonal(own + p * C, lda);
             if (p > 0)
                 s.placed[p - 1].wait();
             if (threadIdx.x % 32 == 0)
@@ -288,9 +287,8 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
     }
     if constexpr (!SCALED)
         if (quiet && !rest && warp == 0)
-            put_determinant<C>(s, packed_l, n,
-                               (T *)operand_at(g.phase, number, sizeof(T)),
-                               (Real<T> *)operand_at(g.logabs, number, sizeof(Real<T>)));
+            put_determinant(s, A, lda, n, (T *)operand_at(g.phase, number, sizeof(T)),
+                            (Real<T> *)operand_at(g.logabs, number, sizeof(Real<T>)));
     if (threadIdx.x == 0) {
         void *const at = operand_at(g.info, number, g.int_size);
         const int64_t before = g.moves && g.first > 0 ? get_integer(at, g.int_size) : 0;

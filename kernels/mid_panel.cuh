@@ -378,8 +378,6 @@ struct Panel {
             if (r > j && r < done)
                 s.corner[p][FoldedCorner<T, C>::at(j, r)] =
                     l[j * height + s.place[p][s.pivot[p * C + r]]];
-            if (r == j && r < done)
-                l[s.place_of_diagonal(height, p, j)] = rows[j * STRIDE];
         }
         if (lane == 0)
             s.count[p] = (unsigned char)done;
@@ -404,6 +402,12 @@ struct Panel {
                 store(A + r + j * lda, x, whole);
             }
         }
+    }
+
+    /* The pivot of the lane's row of `rows`, a diagonal element of A. */
+    __device__ __forceinline__ void write_diagonal(T *A, int64_t lda)
+    {
+        A[lane * (lda + 1)] = rows[lane * STRIDE];
     }
 
     /* The first n columns that are left, rows without a pivot, at their positions. */

@@ -61,13 +61,6 @@ struct Chip {
     unsigned char place[PANELS][ROWS]; /* of a row in a column of the packed L */
     unsigned char turn[PANELS][ROWS];  /* when it is the panel's pivot; 255: never */
     unsigned char count[PANELS];       /* of the panel's steps */
-
-    /* Where the packed L of panel p, with columns of `height`, has U's diagonal in column
-     * j: the pivot's row has nothing of L there. */
-    __device__ __forceinline__ int place_of_diagonal(int height, int p, int j) const
-    {
-        return j * height + place[p][pivot[p * C + j]];
-    }
 };
 
 /* Carry out the interchanges up to `steps`. One lane. */

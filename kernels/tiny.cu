@@ -22,7 +22,7 @@ constexpr int LIMIT = 32; /* rows and columns */
 
 /* Of GETRF by precision: s, d, c, z. Beyond LIMIT go jobs of one shape that the kernels
  * of tiny_head.cuh are made for. */
-constexpr int FACTORED[BL_PRECISIONS] = {48, 48, 48, 48};
+constexpr int FACTORED[BL_PRECISIONS] = {48, 48, 48, 32};
 
 /* Right-hand sides that GESV solves for in the kernel that factors. */
 constexpr int FUSED_COLUMNS = 8;
