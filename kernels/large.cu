@@ -22,7 +22,8 @@ namespace
  * potrf; of solves, and of those with many right-hand sides; of gesv, and of complex
  * gesv. */
 constexpr int64_t SMALLEST = 257, SMALLEST_POTRF = 97, SMALLEST_SOLVE = 97,
-                  SMALLEST_WITH_MANY = 65, SMALLEST_GESV = 225, SMALLEST_COMPLEX_GESV = 129;
+                  SMALLEST_WITH_MANY = 65, SMALLEST_GESV = 225,
+                  SMALLEST_COMPLEX_GESV = 129;
 constexpr int64_t FEWEST = 33;
 constexpr int CHOLESKY_BLOCK = 64; /* netlib's, which its order for 'U' depends on */
 

@@ -108,7 +108,8 @@ size_t tile_bytes(const struct bl_job *job)
 {
     return job->precision == BL_S
                ? TileCholesky<float, false, 1, 1>::elements(int(job->n)) * sizeof(float)
-               : TileCholesky<double, false, 1, 1>::elements(int(job->n)) * sizeof(double);
+               : TileCholesky<double, false, 1, 1>::elements(int(job->n)) *
+                     sizeof(double);
 }
 
 /* Blocks a matrix, so that few of them fill the card. */
@@ -123,8 +124,8 @@ bool takes(const struct bl_job *job, const Card &card)
 {
     return job->routine == BL_POTRF && job->arithmetic == BL_FAST &&
            (job->precision == BL_S || job->precision == BL_D) && card.capability >= 90 &&
-           (goes_by_tiles(job) || job->n >= SLICES_FROM[job->precision]) &&
-           job->n >= 1 && job->n <= 1024 && job->batch >= 1 && job->batch <= INT32_MAX &&
+           (goes_by_tiles(job) || job->n >= SLICES_FROM[job->precision]) && job->n >= 1 &&
+           job->n <= 1024 && job->batch >= 1 && job->batch <= INT32_MAX &&
            (goes_by_tiles(job) ? tile_bytes(job) : kernels[job->precision].bytes) +
                    kernels[job->precision].own_bytes <=
                card.shared_bytes;
@@ -133,7 +134,8 @@ bool takes(const struct bl_job *job, const Card &card)
 size_t workspace(const struct bl_job *job, const Card &card)
 {
     return !goes_by_tiles(job) && blocks_of(job, card) > 1
-               ? job->batch * kernels[job->precision].kept_bytes : 0;
+               ? job->batch * kernels[job->precision].kept_bytes
+               : 0;
 }
 
 cudaError_t launch_tiles(const struct bl_job *job, const Card &card, cudaStream_t stream)
@@ -146,11 +148,10 @@ cudaError_t launch_tiles(const struct bl_job *job, const Card &card, cudaStream_
     void *parameters[] = {&g};
     const cudaError_t error =
         allow_all_shared(kernel, card, kernels[job->precision].own_bytes);
-    return error != cudaSuccess
-               ? error
-               : cudaLaunchKernel(kernel, dim3(unsigned(job->batch)),
-                                  dim3(unsigned(k->warps * LANES)), parameters,
-                                  tile_bytes(job), stream);
+    return error != cudaSuccess ? error
+                                : cudaLaunchKernel(kernel, dim3(unsigned(job->batch)),
+                                                   dim3(unsigned(k->warps * LANES)),
+                                                   parameters, tile_bytes(job), stream);
 }
 
 cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stream)

@@ -1,13 +1,13 @@
-/* POTRF in fast arithmetic on the matrix units of sm_90 and up, single and double, of what
- * fits the shared memory of a multiprocessor: left-looking by panels of 16 columns.
+/* POTRF in fast arithmetic on the matrix units of sm_90 and up, single and double, of
+ * what fits the shared memory of a multiprocessor: left-looking by panels of 16 columns.
  *
- * Instantiated by mid_cholesky_tiles.cu and by test/host_mid_cholesky.cc, where threads
- * are fibers. A block takes a matrix, a warp every W-th tile of 16 rows, of which it holds
- * the panel's columns in registers. One warp
- * factors the panel's tile on the diagonal while the others begin with the next panel.
- * What is done is kept in shared memory as the matrix units want it, which is how it lies
- * in registers: a lane's numbers of a tile of 16 x 8 are its part of a left factor and, of
- * either half, of a right factor.
+ * Instantiated by mid_cholesky_fast.cu and by test/host_mid_cholesky.cc, where threads
+ * are fibers. A block takes a matrix, a warp every W-th tile of 16 rows, of which it
+ * holds the panel's columns in registers. One warp factors the panel's tile on the
+ * diagonal while the others begin with the next panel. What is done is kept in shared
+ * memory as the matrix units want it, which is how it lies in registers: a lane's numbers
+ * of a tile of 16 x 8 are its part of a left factor and, of either half, of a right
+ * factor.
  *
  * Both triangles are the same numbers v(i, k), as in mid_cholesky_block.cuh, and take the
  * same operations; the fast order promises no more than a small residual.
@@ -43,8 +43,8 @@ BL_HD int of_warp(int x)
  * or from below the tile, is solved with that. Columns are divided by their pivots where
  * they are taken out, so that the chain from pivot to pivot has no root in it; the tile's
  * columns come by way of `columns`, 64 elements of shared memory, in the shadow of the
- * reciprocal, and the roots are taken at the end, a lane each. False: there is a pivot that
- * only factor_carefully() can do. */
+ * reciprocal, and the roots are taken at the end, a lane each. False: there is a pivot
+ * that only factor_carefully() can do. */
 template <class T>
 BL_HD bool factor_rows(T (&x)[TILE_SIDE], T *columns, const Team &team)
 {
@@ -131,13 +131,14 @@ struct TileCholesky {
     const MidCholeskyItem<T, UPPER> item;
     T *const panel_part, *const done;
     const int lane, warp, row, pair, tiles; /* row and pair: lane / 4 and 2 (lane % 4) */
-    using Part = T[OWN][2][4]; /* of a panel, in two halves */
+    using Part = T[OWN][2][4];              /* of a panel, in two halves */
 
     BL_HD TileCholesky(const MidCholesky &g, MidCholeskyShared<T> &shared, T *memory,
                        const Team &its_team, int64_t number)
         : s(shared), team(its_team), item(g, number), panel_part(memory),
-          done(memory + OF_PANEL), lane(its_team.lane()), warp(of_warp(its_team.thread / LANES)),
-          row(lane / 4), pair(lane % 4 * 2), tiles((item.n + HIGH - 1) / HIGH)
+          done(memory + OF_PANEL), lane(its_team.lane()),
+          warp(of_warp(its_team.thread / LANES)), row(lane / 4), pair(lane % 4 * 2),
+          tiles((item.n + HIGH - 1) / HIGH)
     {
     }
 
@@ -276,17 +277,18 @@ struct TileCholesky {
     }
 
     /* The tile on the diagonal of panel p, by the warp that has it: its halves by
-     * factor_rows(), where lanes 8 to 15 have the unit matrix and lanes 16 to 23, the first
-     * time, the rows below. */
+     * factor_rows(), where lanes 8 to 15 have the unit matrix and lanes 16 to 23, the
+     * first time, the rows below. */
     BL_HD void factor(T (&d)[2][4], int p) const
     {
         const int part = lane / 8, own = lane % 8;
         BL_ROLLED
         for (int h = 0; h < 2; h++) {
             const int top = p * HIGH + h * 8;
-            T *const between = panel_part + BETWEEN, *const inverse = panel_part + h * PAIRS,
+            T *const between = panel_part + BETWEEN,
+                     *const inverse = panel_part + h * PAIRS,
                      *const room = panel_part + ROOM;
-            const bool above = part == 0, below = part == 2 && h == 0, unit = part == 1;
+            const bool above = part == 0, unit = part == 1, below = part == 2 && h == 0;
             T *const mine = (above ? inverse : unit ? room : between) + own * TILE_SIDE;
             keep(inverse + lane * 2, choose(h == 0, d[0][0], d[1][2]),
                  choose(h == 0, d[0][1], d[1][3]));
@@ -308,8 +310,9 @@ struct TileCholesky {
                     BL_UNROLL
                 for (int j = 0; j < TILE_SIDE; j++)
                     mine[j] = j == own ? 1 : 0;
-                bad = factor_carefully(above || below || unit ? mine : nullptr);
-                BL_UNROLL
+                bad = factor_carefully(above || unit || below ? mine : nullptr);
+                if (above || unit || below)
+                    BL_UNROLL
                 for (int j = 0; j < TILE_SIDE; j++)
                     x[j] = mine[j];
             }
@@ -356,22 +359,21 @@ struct TileCholesky {
             const int i = tile_of(m), r = i * HIGH + row, k = p * HIGH + pair;
             if (!has(m, p + 1))
                 continue;
-            T y[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-            T(&y0)[4] = *(T(*)[4]) & y[0], (&y1)[4] = *(T(*)[4]) & y[4];
-            multiply_own(y0, x[m][0], inverse0);
-            multiply_own(x[m][1], y0, {-between.x[0], -between.x[1]});
-            multiply_own(y1, x[m][1], inverse1);
+            T y[2][4] = {};
+            multiply_own(y[0], x[m][0], inverse0);
+            multiply_own(x[m][1], y[0], {-between.x[0], -between.x[1]});
+            multiply_own(y[1], x[m][1], inverse1);
             if (i < KEPT)
                 BL_UNROLL
-            for (int h = 0; h < 4; h++)
-                keep(place(i, 2 * p + h / 2, h % 2), y[h / 2 * 4 + h % 2],
-                     y[h / 2 * 4 + h % 2 + 2]);
+            for (int e = 0; e < 4; e++)
+                keep(place(i, 2 * p + e / 2, e % 2), y[e / 2][e % 2],
+                     y[e / 2][e % 2 + 2]);
             const bool whole = is_inner(i, p);
             T *const first = &item.at(r, k);
             BL_UNROLL
             for (int e = 0; e < 8; e++)
                 if (whole || r + e / 2 % 2 * 8 < item.n)
-                    inner(first, e) = y[e];
+                    inner(first, e) = y[e / 4][e % 4];
         }
     }
 

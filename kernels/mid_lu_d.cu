@@ -8,19 +8,12 @@ namespace bl
 using T = double;
 
 const MidKernel mid_lu_d[] = {
-    on_chip<T, 2, 8, 2, 10>(),
-    with_head<T, 2, 8, 2, 8>(),
-    on_chip<T, 3, 8, 2, 8>(72),
-    on_chip<T, 3, 8, 3, 5>(88),
-    on_chip<T, 3, 8, 4, 4>(),
-    on_chip<T, 4, 8, 5, 3>(120),
-    on_chip<T, 4, 8, 8, 2>(),
-    on_chip<T, 5, 8, 6, 2>(144),
-    on_chip<T, 5, 8, 5, 2>(152),
-    on_chip<T, 5, 8, 8, 1>(),
-    on_chip<T, 6, 8, 8, 1>(),
-    on_chip<T, 7, 8, 8, 1>(),
-    on_chip<T, 8, 8, 8, 1>(),
-    {},
+    on_chip<T, 2, 8, 2, 10>(),   with_head<T, 2, 8, 2, 8>(),
+    on_chip<T, 3, 8, 2, 8>(72),  on_chip<T, 3, 8, 3, 5>(88),
+    on_chip<T, 3, 8, 4, 4>(),    on_chip<T, 4, 8, 5, 3>(120),
+    on_chip<T, 4, 8, 8, 2>(),    on_chip<T, 5, 8, 6, 2>(144),
+    on_chip<T, 5, 8, 5, 2>(152), on_chip<T, 5, 8, 8, 1>(),
+    on_chip<T, 6, 8, 8, 1>(),    on_chip<T, 7, 8, 8, 1>(),
+    on_chip<T, 8, 8, 8, 1>(),    {},
 };
 } // namespace bl

@@ -284,8 +284,8 @@ void test_fast(int repeats)
         else if (fused)
             run<T, UPPER, FUSED>(c, n <= 160 && below(2));
         factor(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
-        c.label += text(" uplo=%s turn=%d blocks=%d fused=%d tiles=%d", uplo, turn, blocks,
-                        fused, tiles);
+        c.label += text(" uplo=%s turn=%d blocks=%d fused=%d tiles=%d", uplo, turn,
+                        blocks, fused, tiles);
         judge_by_residual(c, UPPER, before, report);
     }
 }
