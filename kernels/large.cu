@@ -18,12 +18,8 @@ namespace bl
 namespace
 {
 
-/* min(m, n) from which it is ahead of the others, by `bench/large`: of most routines; of
- * potrf; of solves, and of those with many right-hand sides; of gesv, and of complex
- * gesv. */
-constexpr int64_t SMALLEST = 257, SMALLEST_POTRF = 97, SMALLEST_SOLVE = 97,
-                  SMALLEST_WITH_MANY = 65, SMALLEST_GESV = 225,
-                  SMALLEST_COMPLEX_GESV = 129;
+constexpr int64_t SMALLEST = 257; /* min(m, n) from which it is ahead of the others */
+constexpr int64_t SMALLEST_POTRF = 97;
 constexpr int64_t FEWEST = 33;
 constexpr int CHOLESKY_BLOCK = 64; /* netlib's, which its order for 'U' depends on */
 
@@ -1197,33 +1193,16 @@ bool fits(const struct bl_job *job, const Card &card)
     return needed[job->precision] <= card.shared_bytes;
 }
 
-int64_t smallest(const struct bl_job *job)
-{
-    switch (job->routine) {
-    case BL_POTRF:
-        return SMALLEST_POTRF;
-    case BL_GETRS:
-    case BL_POTRS:
-    case BL_POSV:
-        return job->nrhs > SIDES_BY_WARPS ? SMALLEST_WITH_MANY : SMALLEST_SOLVE;
-    case BL_GESV:
-        return job->precision >= BL_C ? SMALLEST_COMPLEX_GESV : SMALLEST_GESV;
-    default:
-        return SMALLEST;
-    }
-}
-
 bool has_size(const struct bl_job *job)
 {
     const int64_t order = least(job->m, job->n), other = job->m + job->n - order;
-    return order >= smallest(job) ||
+    return order >= (job->routine == BL_POTRF ? SMALLEST_POTRF : SMALLEST) ||
            (job->routine == BL_GETRF && order >= FEWEST && other > BL_LARGEST_TOGETHER);
 }
 
 /* Up to how many matrices are worked on one after the other: BL_FEW at most of those that
  * have kernels for batches, whose blocks share a matrix's latency; LU and small ones are
- * shorter so from fewer on, by `bench/batched small`. Small Cholesky solves with many
- * right-hand sides have no such kernels for few matrices. */
+ * shorter so from fewer on, by `bench/batched small`. */
 int64_t most_matrices(const struct bl_job *job)
 {
     const int64_t order = least(job->m, job->n), other = job->m + job->n - order;
@@ -1232,11 +1211,7 @@ int64_t most_matrices(const struct bl_job *job)
         return order > 512 ? INT64_MAX : BL_FEW;
     if (has_lu(job))
         return other <= 512 ? 1 + complex : 2 + 2 * complex;
-    if (order >= SMALLEST)
-        return BL_FEW;
-    return job->routine == BL_POTRF   ? 2
-           : job->routine == BL_GETRS ? 1
-                                      : (job->nrhs > SIDES_BY_WARPS ? BL_FEW : 1);
+    return order >= SMALLEST ? BL_FEW : 2;
 }
 
 bool takes(const struct bl_job *job, const Card &card)

@@ -38,8 +38,8 @@ enum { FAST, REFERENCE, KINDS }; /* the program's LAPACK */
 static double cpu_rate[KINDS][BL_LAPACK_IDS];
 /* Shapes below this in every dimension cost the CPU less than LATENCY. */
 static int64_t hopeless[KINDS][BL_LAPACK_IDS];
-/* The least of it in a precision: what is below calls nothing that is not. */
-static int64_t all_hopeless[KINDS][BL_PRECISIONS];
+/* The same, also of what LAPACK's routine calls. */
+static int64_t hopeless_within[KINDS][BL_LAPACK_IDS];
 static const int fast_from[BL_ROUTINES] = {
 #define T(name, flops, fast_lapack, reference, chain) chain,
 #define E(name, flops, chain) chain,
@@ -226,9 +226,16 @@ static void read_tune(void)
         read_tune_file(path);
     for (int kind = 0; kind < KINDS; kind++)
         for (unsigned id = 0; id < BL_LAPACK_IDS; id++) {
-            int64_t *least = &all_hopeless[kind][bl_precision(id)];
-            *least = id < BL_PRECISIONS ? hopeless[kind][id]
-                                        : bl_min(*least, hopeless[kind][id]);
+            const int64_t *of = hopeless[kind];
+            enum bl_precision p = bl_precision(id);
+            int64_t least = of[id];
+            if (bl_operation(id) == BL_GESV)
+                least = bl_min(least, bl_min(of[bl_id(BL_ROW_GETRF, p)],
+                                             of[bl_id(BL_ROW_GETRS, p)]));
+            if (bl_operation(id) == BL_POSV)
+                least = bl_min(least, bl_min(of[bl_id(BL_ROW_POTRF, p)],
+                                             of[bl_id(BL_ROW_POTRS, p)]));
+            hopeless_within[kind][id] = least;
         }
     atomic_store_explicit(&ready, true, memory_order_release);
 }
@@ -291,11 +298,20 @@ struct bl_cost bl_cost(const struct bl_call *c)
 bool bl_hopeless(unsigned id, bool reference, bool wide, void *const *v)
 {
     need_tune();
-    int64_t size = 0;
+    const int64_t bound = hopeless_within[reference][id];
+    int64_t n = 0, sides = 0;
     for (const char *letter = bl_row(id)->args; *letter; letter++, v++)
-        if (*letter == 'n' || *letter == 'm' || *letter == 'r')
-            size = bl_max(size, wide ? *(const int64_t *)*v : *(const int32_t *)*v);
-    return size < all_hopeless[reference][bl_precision(id)];
+        if (*letter == 'n' || *letter == 'm' || *letter == 'r') {
+            int64_t size = wide ? *(const int64_t *)*v : *(const int32_t *)*v;
+            *(*letter == 'r' ? &sides : &n) = bl_max(*letter == 'r' ? 0 : n, size);
+        }
+    if (bl_max(n, sides) < bound)
+        return true;
+    /* Few sides: the operations of a solve alone count. Integers leave no flags behind.
+     */
+    enum bl_routine_id r = bl_operation(id);
+    return (r == BL_GETRS || r == BL_POTRS) && bl_max(n, sides) < 1 << 16 &&
+           n * n * sides < bound * bound * bound;
 }
 
 double bl_saving(const struct bl_call *c)
