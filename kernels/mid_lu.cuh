@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
             s.panel[p].set();
             if (!quiet)
                 panel.write_rows(own + p * C, lda, first, columns, s.corner[p]);
-            else if (threadIdx.x % 32 < first)
+            else if (int(threadIdx.x % 32) < first)
                 panel.write_diagonal(own + p * C, lda);
             if (p > 0)
                 s.placed[p - 1].wait();
