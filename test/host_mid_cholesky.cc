@@ -27,6 +27,27 @@ struct alignas(16) Unit {
 template <bool UPPER>
 constexpr CholeskyOrder netlibs = UPPER ? BY_SUMS : BY_PRODUCTS;
 
+/* The kernels' arguments for one matrix. */
+template <class T>
+MidCholesky job_of(Case<T> &c, int &info)
+{
+    MidCholesky g = {};
+    g.a = {c.a.data(), nullptr, c.lda, 0};
+    g.info = {&info, nullptr, 0, 1};
+    g.n = c.n;
+    g.int_size = 4;
+    return g;
+}
+
+/* Shared memory. What is not written must not be read: it is NaN. */
+template <class T>
+std::vector<Unit> unwritten(size_t elements)
+{
+    std::vector<Unit> memory(elements * sizeof(T) / sizeof(Unit));
+    memset(memory.data(), 0xff, memory.size() * sizeof(Unit));
+    return memory;
+}
+
 /* As mid_cholesky.cu launches them. */
 template <class T, bool UPPER, CholeskyOrder ORDER = netlibs<UPPER>>
 void run(Case<T> &c, bool on_chip)
@@ -36,15 +57,9 @@ void run(Case<T> &c, bool on_chip)
     const int elements = on_chip ? blocks_on_chip(panels) * BLOCK_ELEMENTS<T>
                                  : CholeskySlices<T>::ELEMENTS;
     const int threads = LANES * (on_chip ? panels : CholeskySlices<T>::WARPS);
-    /* What is not written must not be read: it is NaN. */
-    std::vector<Unit> memory(elements * sizeof(T) / sizeof(Unit));
-    memset(memory.data(), 0xff, memory.size() * sizeof(Unit));
+    std::vector<Unit> memory = unwritten<T>(elements);
     int info = -99;
-    MidCholesky g = {};
-    g.a = {c.a.data(), nullptr, c.lda, 0};
-    g.info = {&info, nullptr, 0, 1};
-    g.n = c.n;
-    g.int_size = 4;
+    const MidCholesky g = job_of(c, info);
     host_warp::run(threads, [&](int thread) {
         Team team;
         team.thread = thread;
@@ -64,21 +79,16 @@ void run_shared(Case<T> &c, int warps)
 {
     static MidCholeskyShared<T> shared;
     const int panels = Panels(c.n).count;
-    std::vector<Unit> memory(CholeskySlices<T>::ELEMENTS * sizeof(T) / sizeof(Unit));
     std::vector<T> kept(BLOCK_ELEMENTS<T>);
     int info = -99;
-    MidCholesky g = {};
-    g.a = {c.a.data(), nullptr, c.lda, 0};
-    g.info = {&info, nullptr, 0, 1};
-    g.n = c.n;
-    g.int_size = 4;
+    const MidCholesky g = job_of(c, info);
     for (int panel = 0; panel < panels; panel++) {
         const int blocks =
             panels / (warps - 1) + 1; /* of which some have nothing to do */
         for (int i = 0; i < blocks; i++) {
             const CholeskyShare share = {panel, panel % 2 ? i : blocks - 1 - i,
                                          kept.data()};
-            memset(memory.data(), 0xff, memory.size() * sizeof(Unit));
+            std::vector<Unit> memory = unwritten<T>(CholeskySlices<T>::ELEMENTS);
             host_warp::run(warps * LANES, [&](int thread) {
                 Team team;
                 team.thread = thread;
@@ -136,9 +146,7 @@ void run_solve(Case<T> &c, int group)
     g.group = group;
     g.groups = groups;
     for (int number = 0; number < groups; number++) {
-        std::vector<Unit> memory(solve_elements<T>(c.n, group) * sizeof(T) /
-                                 sizeof(Unit));
-        memset(memory.data(), 0xff, memory.size() * sizeof(Unit));
+        std::vector<Unit> memory = unwritten<T>(solve_elements<T>(c.n, group));
         host_warp::run(LANES, [&](int thread) {
             Team team;
             team.thread = thread;
@@ -184,15 +192,11 @@ void run_fast(Case<T> &c, int blocks)
 {
     using Fast = FastCholesky<T, UPPER>;
     static MidCholeskyShared<T> shared;
-    std::vector<Unit> memory(Fast::ELEMENTS * sizeof(T) / sizeof(Unit));
     std::vector<T> kept(Fast::KEPT, NAN);
     const int panels = (c.n + Fast::WIDTH - 1) / Fast::WIDTH;
     int info = -99;
     MidCholeskyFast g = {};
-    g.job.a = {c.a.data(), nullptr, c.lda, 0};
-    g.job.info = {&info, nullptr, 0, 1};
-    g.job.n = c.n;
-    g.job.int_size = 4;
+    g.job = job_of(c, info);
     g.blocks = blocks;
     g.kept = blocks > 1 ? kept.data() : nullptr;
     const int launches = blocks > 1 ? panels : 1;
@@ -201,7 +205,7 @@ void run_fast(Case<T> &c, int blocks)
         g.end_panel = blocks > 1 ? launch + 1 : panels;
         for (int i = 0; i < blocks; i++) { /* on the device in any order */
             const int block = launch % 2 ? i : blocks - 1 - i;
-            memset(memory.data(), 0xff, memory.size() * sizeof(Unit));
+            std::vector<Unit> memory = unwritten<T>(Fast::ELEMENTS);
             host_warp::run(Fast::WARPS * LANES, [&](int thread) {
                 Team team;
                 team.thread = thread;
@@ -219,14 +223,9 @@ void run_tiles(Case<T> &c)
 {
     using Tiles = TileCholesky<T, UPPER, W, OWN>;
     static MidCholeskyShared<T> shared;
-    std::vector<Unit> memory(Tiles::elements(c.n) * sizeof(T) / sizeof(Unit));
-    memset(memory.data(), 0xff, memory.size() * sizeof(Unit));
+    std::vector<Unit> memory = unwritten<T>(Tiles::elements(c.n));
     int info = -99;
-    MidCholesky g = {};
-    g.a = {c.a.data(), nullptr, c.lda, 0};
-    g.info = {&info, nullptr, 0, 1};
-    g.n = c.n;
-    g.int_size = 4;
+    const MidCholesky g = job_of(c, info);
     host_warp::run(W * LANES, [&](int thread) {
         Team team;
         team.thread = thread;
@@ -295,14 +294,9 @@ template <bool UPPER, int TILES>
 void run_potri(Case<double> &c)
 {
     using Potri = MidPotri<UPPER, TILES>;
-    std::vector<Unit> memory(Potri::ELEMENTS * sizeof(double) / sizeof(Unit));
-    memset(memory.data(), 0xff, memory.size() * sizeof(Unit));
+    std::vector<Unit> memory = unwritten<double>(Potri::ELEMENTS);
     int info = -99, shared_info;
-    MidCholesky g = {};
-    g.a = {c.a.data(), nullptr, c.lda, 0};
-    g.info = {&info, nullptr, 0, 1};
-    g.n = c.n;
-    g.int_size = 4;
+    const MidCholesky g = job_of(c, info);
     host_warp::run(Potri::THREADS, [&](int thread) {
         Team team;
         team.thread = thread;
