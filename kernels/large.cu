@@ -18,8 +18,12 @@ namespace bl
 namespace
 {
 
-constexpr int64_t SMALLEST = 257; /* min(m, n) from which it is ahead of the others */
-constexpr int64_t SMALLEST_POTRF = 97;
+/* min(m, n) from which it is ahead of the others, by `bench/large`: of most routines; of
+ * potrf; of solves, and of those with many right-hand sides; of gesv, and of complex
+ * gesv. */
+constexpr int64_t SMALLEST = 257, SMALLEST_POTRF = 97, SMALLEST_SOLVE = 97,
+                  SMALLEST_WITH_MANY = 65, SMALLEST_GESV = 225,
+                  SMALLEST_COMPLEX_GESV = 129;
 constexpr int64_t FEWEST = 33;
 constexpr int CHOLESKY_BLOCK = 64; /* netlib's, which its order for 'U' depends on */
 
@@ -37,7 +41,7 @@ const size_t element[BL_PRECISIONS] = {4, 8, 8, 16};
 
 /* How a job's work space is laid out; all matrices of a batch use the same in turn. */
 struct Layout {
-    size_t state, panel, sums, reversed, blocks, inverse, maps, few, blas, beside, rows,
+    size_t state, panel, sums, solved, blocks, inverse, maps, few, blas, beside, rows,
         all;
 };
 
@@ -249,10 +253,10 @@ Layout layout_of(const struct bl_job *job, const Card &card)
     at.sums = at.panel;
     if (has_lu(job))
         at.sums += aligned(large_panel_workspace(job->precision, job->m, card));
-    at.reversed = at.sums;
+    at.solved = at.sums;
     if (has_sums(job))
-        at.reversed += aligned(job->n * job->n * element[job->precision]);
-    at.blocks = at.reversed;
+        at.solved += aligned(job->n * job->n * element[job->precision]);
+    at.blocks = at.solved;
     if (has_solve(job)) /* 128 is the most that LARGE_BLOCK is */
         at.blocks += aligned(128 * sides_of(job) * element[job->precision]);
     at.inverse = at.blocks;
@@ -308,7 +312,7 @@ struct Matrix {
     T *sums;
     T *b;
     int64_t ldb, sides;
-    T *reversed, *blocks, *inverse;
+    T *solved, *blocks, *inverse;
     int *maps;
     char *few; /* of the next triangle with few right-hand sides; NULL: there are more */
     void *blas_work, *beside_work; /* on the job's stream, and beside it */
@@ -948,6 +952,13 @@ void factor_cholesky(Matrix<T> &x)
     x.chains = x.follows = false;
 }
 
+/* Whether an update needs more of a solution than B: which products are left out. */
+template <class T>
+bool has_solved(const Matrix<T> &x, Placing placing)
+{
+    return placing == PLAIN && !is_fast(x.job);
+}
+
 /* Rows `rows` of B, its first `sides` columns, less rows and columns j .. j + w - 1 of A
  * times the solution there. */
 template <class T>
@@ -962,11 +973,14 @@ void update_sides(Matrix<T> &x, Placing placing, bool upwards, int64_t j, int64_
         x.lda,        x.b + j, x.ldb, x.b + to,
         x.ldb,        placing, PLAIN, WHOLE,
         x.unless()};
-    if (upwards && placing == PLAIN && !is_fast(x.job)) {
-        u.a = x.at(to, j + w - 1); /* the last column's product comes first */
-        u.lda = -x.lda;
-        u.b = x.reversed;
+    if (has_solved(x, placing)) {
+        if (upwards) {
+            u.a = x.at(to, j + w - 1); /* the last column's product comes first */
+            u.lda = -x.lda;
+        }
+        u.b = x.solved;
         u.ldb = LARGE_BLOCK<T>;
+        u.leaves_out = true;
     }
     update(x, u);
 }
@@ -993,11 +1007,11 @@ void solve_by_inverse(Matrix<T> &x, int64_t j, int64_t w, int64_t sides)
 {
     constexpr int64_t W = LARGE_BLOCK<T>;
     LargeUpdate<T> u = {
-        w,     sides, w,     x.blocks + j * W, W, x.b + j, x.ldb, x.reversed, W,
+        w,     sides, w,     x.blocks + j * W, W, x.b + j, x.ldb, x.solved, W,
         PLAIN, PLAIN, WHOLE, x.unless()};
     u.fused = u.fresh = true;
     x.then(large_update(u, x.card, x.stream));
-    x.then(large_copy(int(w), sides, x.reversed, x.b + j, x.ldb, x.unless(), x.stream));
+    x.then(large_copy(int(w), sides, x.solved, x.b + j, x.ldb, x.unless(), x.stream));
 }
 
 /* B := op(A)^-1 B, all in one kernel. */
@@ -1050,10 +1064,11 @@ void solve_with_triangle(Matrix<T> &x, bool upper, Placing placing, bool unit,
             if (inverts)
                 solve_by_inverse(x, j, w, sides);
             else
-                x.then(large_triangle(LargeTriangle<T>{int(w), x.at(j, j), x.lda, placing,
-                                                       upwards, unit, x.b + j, x.ldb,
-                                                       sides, x.reversed, x.unless()},
-                                      x.stream));
+                x.then(large_triangle(
+                    LargeTriangle<T>{
+                        int(w), x.at(j, j), x.lda, placing, upwards, unit, x.b + j, x.ldb,
+                        sides, has_solved(x, placing) ? x.solved : nullptr, x.unless()},
+                    x.stream));
             update_sides(x, placing, upwards, j, w,
                          upwards ? Range{from, j} : Range{j + w, to}, sides);
         }
@@ -1152,7 +1167,7 @@ cudaError_t run(const struct bl_job *job, const Card &card, cudaStream_t stream)
                                        : (T *)job->b.p + i * job->b.stride,
                        is_inverse(job) ? job->n : job->b.ld,
                        sides_of(job),
-                       (T *)(work + at.reversed),
+                       (T *)(work + at.solved),
                        (T *)(work + at.blocks),
                        (T *)(work + at.inverse),
                        (int *)(work + at.maps),
@@ -1193,16 +1208,33 @@ bool fits(const struct bl_job *job, const Card &card)
     return needed[job->precision] <= card.shared_bytes;
 }
 
+int64_t smallest(const struct bl_job *job)
+{
+    switch (job->routine) {
+    case BL_POTRF:
+        return SMALLEST_POTRF;
+    case BL_GETRS:
+    case BL_POTRS:
+    case BL_POSV:
+        return job->nrhs > SIDES_BY_WARPS ? SMALLEST_WITH_MANY : SMALLEST_SOLVE;
+    case BL_GESV:
+        return job->precision >= BL_C ? SMALLEST_COMPLEX_GESV : SMALLEST_GESV;
+    default:
+        return SMALLEST;
+    }
+}
+
 bool has_size(const struct bl_job *job)
 {
     const int64_t order = least(job->m, job->n), other = job->m + job->n - order;
-    return order >= (job->routine == BL_POTRF ? SMALLEST_POTRF : SMALLEST) ||
+    return order >= smallest(job) ||
            (job->routine == BL_GETRF && order >= FEWEST && other > BL_LARGEST_TOGETHER);
 }
 
 /* Up to how many matrices are worked on one after the other: BL_FEW at most of those that
  * have kernels for batches, whose blocks share a matrix's latency; LU and small ones are
- * shorter so from fewer on, by `bench/batched small`. */
+ * shorter so from fewer on, by `bench/batched small`. Small Cholesky solves with many
+ * right-hand sides have no such kernels for few matrices. */
 int64_t most_matrices(const struct bl_job *job)
 {
     const int64_t order = least(job->m, job->n), other = job->m + job->n - order;
@@ -1211,7 +1243,11 @@ int64_t most_matrices(const struct bl_job *job)
         return order > 512 ? INT64_MAX : BL_FEW;
     if (has_lu(job))
         return other <= 512 ? 1 + complex : 2 + 2 * complex;
-    return order >= SMALLEST ? BL_FEW : 2;
+    if (order >= SMALLEST)
+        return BL_FEW;
+    return job->routine == BL_POTRF   ? 2
+           : job->routine == BL_GETRS ? 1
+                                      : (job->nrhs > SIDES_BY_WARPS ? BL_FEW : 1);
 }
 
 bool takes(const struct bl_job *job, const Card &card)

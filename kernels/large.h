@@ -41,6 +41,9 @@ struct LargeUpdate {
                            * diagonal */
     bool brief = false;   /* blocks that soon make room for other kernels' */
     bool chained = false; /* see large_launch.h */
+    /* Products with what is absent() of B are left out: in exact arithmetic, where both
+     * factors are plain and C has no other part. */
+    bool leaves_out = false;
 };
 
 template <class T>
@@ -176,7 +179,9 @@ struct LargeTriangle {
     bool upwards, unit;
     T *b;
     int64_t ldb, n;
-    T *reversed; /* upwards: B upside down too, LARGE_BLOCK<T> elements a column */
+    T *solved; /* B as a plain, exact update is to have it, LARGE_BLOCK<T> elements a
+                * column: in the order of the products, and absent() where xTRSM leaves
+                * them out since it found a zero before it divided; or NULL */
     const int64_t *unless;
     bool chained = false;
 };

@@ -8,20 +8,20 @@
  * warp takes the products with the columns left of its strip as their solutions become
  * known and then solves with its triangle, a leaf of few columns at a time, for which all
  * lanes go through the same chain. What is solved is shown to the warps of the block in
- * shared memory, at named barriers, and to the other blocks in `shown`, where all bits
- * set mean that there is nothing yet: the number is its own flag. The matrix comes
+ * shared memory, at named barriers, and to the other blocks in `shown`, where absent()
+ * means that there is nothing yet: the number is its own flag. The matrix comes
  * through shared memory long before its products can be taken: what takes time is the
  * chain from row to row.
  *
  * Why waiting ends, however few blocks are there at once and whatever else runs: a block
  * draws a number when it begins, and by that gets its rows. It waits for rows of lower
  * numbers only, whose blocks have begun before and keep their place until they end; the
- * lowest number still at work waits for nobody. What is shown never looks like nothing:
- * a NaN that has all bits set is shown as another one.
+ * lowest number still at work waits for nobody.
  */
 #ifndef BL_LARGE_FEW_CUH
 #define BL_LARGE_FEW_CUH
 
+#include "absent.cuh"
 #include "blas.cuh"
 #include "large_few.h"
 #include "tiny_pieces.cuh"
@@ -32,18 +32,6 @@
 
 namespace bl
 {
-
-/* A number that other blocks wait for. */
-template <class R>
-struct Shown;
-template <>
-struct Shown<float> {
-    using Bits = uint32_t;
-};
-template <>
-struct Shown<double> {
-    using Bits = uint64_t;
-};
 
 BL_HD uint32_t look_at(const uint32_t *p)
 {
@@ -88,10 +76,7 @@ BL_HD void put_at(uint64_t *p, uint64_t x)
 template <class R>
 BL_HD R look(const R *p)
 {
-    const auto bits = look_at((const typename Shown<R>::Bits *)p);
-    R x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    return from_bits<R>(look_at((const Bits<R> *)p));
 }
 
 template <class R>
@@ -100,12 +85,11 @@ BL_HD Complex<R> look(const Complex<R> *p)
     return {look(&p->re), look(&p->im)};
 }
 
+/* A number that other blocks wait for. */
 template <class R>
 BL_HD bool is_shown(R x)
 {
-    typename Shown<R>::Bits bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits != ~typename Shown<R>::Bits(0);
+    return !is_absent(x);
 }
 
 template <class R>
@@ -114,13 +98,10 @@ BL_HD bool is_shown(Complex<R> x)
     return is_shown(x.re) & is_shown(x.im);
 }
 
-/* A NaN of that kind becomes another one. */
 template <class R>
 BL_HD void show(R *p, R x)
 {
-    typename Shown<R>::Bits bits;
-    memcpy(&bits, &x, sizeof bits);
-    put_at((typename Shown<R>::Bits *)p, bits ^ !is_shown(x));
+    put_at((Bits<R> *)p, bits_of(present(x)));
 }
 
 template <class R>

@@ -84,7 +84,8 @@ __device__ __forceinline__ void begin_solve(int w, Element element, Chunks<T, W>
  * lanes that own these. */
 template <int W, class S, Placing PLACING, Skip SKIP, int BLOCK, class T, class Element>
 __device__ __forceinline__ void solve_rows(int w, bool unit, Element element,
-                                           Chunks<T, W> &chunks, Columns<T, W, S> &x)
+                                           Chunks<T, W> &chunks, Columns<T, W, S> &x,
+                                           unsigned &zeros)
 {
     constexpr int BLOCKS = W / 32, HELD = S::HELD, RUN = S::RUN;
     const int lane = threadIdx.x % 32;
@@ -147,22 +148,30 @@ __device__ __forceinline__ void solve_rows(int w, bool unit, Element element,
             for (int r = 0; r < RUN; r++)
                 BL_UNROLL
             for (int c = 0; c < HELD; c++)
-                if (lane == k + r)
+                if (lane == k + r) {
                     x[BLOCK][c] = y[r][c];
+                    zeros |= unsigned(zero[r][c]) << (BLOCK * HELD + c);
+                }
         }
     }
     if constexpr (BLOCK + 1 < BLOCKS)
         if (end < w)
-            solve_rows<W, S, PLACING, SKIP, BLOCK + 1>(w, unit, element, chunks, x);
+            solve_rows<W, S, PLACING, SKIP, BLOCK + 1>(w, unit, element, chunks, x,
+                                                       zeros);
 }
 
 /* x := (triangle of order w)^-1 x, the triangle conjugated where it is TURNED. All
- * threads of the block call it, after begin_solve(). */
+ * threads of the block call it, after begin_solve(). Of the elements whose products are
+ * left out a lane gets the bits, in the order of each_held(). */
 template <int W, class S, Placing PLACING, Skip SKIP, class T, class Element>
-__device__ __forceinline__ void solve_columns(int w, bool unit, Element element,
-                                              Chunks<T, W> &chunks, Columns<T, W, S> &x)
+__device__ __forceinline__ unsigned solve_columns(int w, bool unit, Element element,
+                                                  Chunks<T, W> &chunks,
+                                                  Columns<T, W, S> &x)
 {
-    solve_rows<W, S, PLACING, SKIP, 0>(w, unit, element, chunks, x);
+    static_assert(W / 32 * S::HELD <= 32, "a bit an element");
+    unsigned zeros = 0;
+    solve_rows<W, S, PLACING, SKIP, 0>(w, unit, element, chunks, x, zeros);
+    return zeros;
 }
 
 } // namespace bl

@@ -1,12 +1,13 @@
 /* Rows of right-hand sides solved with a block on the diagonal of a triangular matrix.
  *
  * Instantiated by large_triangle.cu. Where the solve goes upwards, the last row counts as
- * the first; the solution is then also left upside down for the update, which must take
- * its products in this order.
+ * the first, in the copy of the solution for the update, too, which must take its
+ * products in this order.
  */
 #ifndef BL_LARGE_TRIANGLE_CUH
 #define BL_LARGE_TRIANGLE_CUH
 
+#include "absent.cuh"
 #include "large_solve.cuh"
 
 namespace bl
@@ -35,14 +36,16 @@ __global__ void __launch_bounds__(WideStep::THREADS) solve_block(const LargeTria
     each_held<W, WideStep>(x, [&](int i, int c, T &y) {
         y = i < w && j + c < s.n ? s.b[row(i) + (j + c) * s.ldb] : from_real<T>(0);
     });
-    solve_columns<W, WideStep, PLACING, PLACING == PLAIN ? ALWAYS : NEVER>(
-        w, s.unit, element, chunks, x);
+    unsigned zeros = solve_columns < W, WideStep, PLACING,
+             PLACING == PLAIN ? ALWAYS : NEVER > (w, s.unit, element, chunks, x);
     each_held<W, WideStep>(x, [&](int i, int c, T &y) {
+        const bool left_out = zeros & 1;
+        zeros >>= 1;
         if (i >= w || j + c >= s.n)
             return;
         s.b[row(i) + (j + c) * s.ldb] = y;
-        if (UPWARDS)
-            s.reversed[i + (j + c) * W] = y;
+        if (PLACING == PLAIN && s.solved)
+            s.solved[i + (j + c) * W] = left_out ? absent<T>() : present(y);
     });
 }
 

@@ -59,6 +59,9 @@ int64_t tiles_of(const LargeUpdate<T> &u)
 template <class T, class G, bool FUSED>
 const void *kernel_of(const LargeUpdate<T> &u)
 {
+    if constexpr (!FUSED)
+        if (u.leaves_out)
+            return (const void *)update_tiles<T, G, false, PLAIN, PLAIN, true>;
     return u.of_a == TURNED   ? (const void *)update_tiles<T, G, FUSED, TURNED, PLAIN>
            : u.of_b == TURNED ? (const void *)update_tiles<T, G, FUSED, PLAIN, TURNED>
                               : (const void *)update_tiles<T, G, FUSED, PLAIN, PLAIN>;

@@ -8,6 +8,7 @@
 #ifndef BL_LARGE_UPDATE_CUH
 #define BL_LARGE_UPDATE_CUH
 
+#include "absent.cuh"
 #include "large.h"
 #include "large_fetch.cuh"
 
@@ -153,7 +154,8 @@ __device__ __forceinline__ bool has_element(const LargeUpdate<T> &u, int64_t i, 
     return u.part == WHOLE || (u.part == LOWER_PART ? i >= j : i <= j);
 }
 
-template <class T, class G, bool FUSED, Placing OF_A, Placing OF_B>
+template <class T, class G, bool FUSED, Placing OF_A, Placing OF_B,
+          bool LEAVES_OUT = false>
 __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> u)
 {
     __shared__ __align__(16) T slices[G::STAGES][G::STAGE];
@@ -234,10 +236,15 @@ __global__ void __launch_bounds__(G::THREADS) update_tiles(const LargeUpdate<T> 
             }
             load_run(sb + l * G::PITCH_B, right);
             BL_UNROLL
-            for (int s = 0; s < G::WIDE; s++)
+            for (int s = 0; s < G::WIDE; s++) {
+                const bool takes = !(LEAVES_OUT && is_absent(right[s]));
                 BL_UNROLL
-            for (int r = 0; r < G::TALL; r++)
-                x[r][s] = minus_product<FUSED, OF_A, OF_B>(x[r][s], left[r], right[s]);
+                for (int r = 0; r < G::TALL; r++) {
+                    const T y =
+                        minus_product<FUSED, OF_A, OF_B>(x[r][s], left[r], right[s]);
+                    x[r][s] = takes ? y : x[r][s];
+                }
+            }
         }
     }
     if (whole)

@@ -96,6 +96,17 @@ static void spoil(struct matrix *a, struct rng *r)
     matrix_put(a, k, k, 0, 0);
 }
 
+/* Columns like those of an identity: netlib leaves out a zero's products, even those with
+ * a NaN or an infinity, until it comes to the first other element. */
+static void begin_with_zeros(struct matrix *b, struct rng *r)
+{
+    for (int64_t j = 0; j < b->cols; j++) {
+        const int64_t from = rng_below(r, b->rows), to = rng_between(r, from, b->rows);
+        for (int64_t i = from; i < to; i++)
+            matrix_put(b, i, j, 0, 0);
+    }
+}
+
 static bool takes_factor(enum bl_routine_id r)
 {
     return r == BL_GETRS || r == BL_GETRI || r == BL_POTRS || r == BL_POTRI;
@@ -282,6 +293,8 @@ static void run_task(int64_t item, void *data)
     struct matrix b = matrix_new(t->precision, c.n, c.nrhs, c.ldb, GUARD);
     bool plain = t->class == CLASS_INDEFINITE || (hermitian && t->class == CLASS_NEGZERO);
     matrix_fill(&b, plain ? CLASS_RANDOM : t->class, rng_next(&r));
+    if (t->index % 3 == 1)
+        begin_with_zeros(&b, &r);
     struct matrix work = matrix_new(t->precision, c.lwork, 1, c.lwork, GUARD);
     size_t pivots = (size_t)(c.m < c.n ? c.m : c.n) + 4;
     int32_t *ipiv = malloc(pivots * sizeof *ipiv);

@@ -350,48 +350,72 @@ void test_beside(int repeats)
     }
 }
 
-/* A block of the diagonal, netlib's zeros left out. */
+/* A triangle, block after block, netlib's zeros left out. */
 template <class T>
 void test_triangle(int repeats)
 {
     Report report("large " + title<T>("triangle"));
     constexpr int W = LARGE_BLOCK<T>;
+    using G = Tile<32, 32, 4, 2, 1, 16, 4>;
     for (int turn = 0; turn < repeats * KINDS; turn++) {
         /* L' is a chain in netlib, which no exact call of large.cu asks for. */
         const bool upper = below(2), turned = upper && below(2),
                    upwards = upper && !turned;
         const bool unit = below(2);
-        int w = below(2) ? W : 1 + below(W), sides = 1 + below(40);
-        Case<T> c(Kind(turn % KINDS), w, w, sides);
-        c.a = matrix<T>(below(2) ? RANDOM : c.kind, w, w, c.lda);
+        int n = below(3) ? 1 + below(3 * W) : W, sides = 1 + below(40);
+        Case<T> c(Kind(turn % KINDS), n, n, sides);
+        c.a = matrix<T>(below(2) ? RANDOM : c.kind, n, n, c.lda);
         /* Netlib multiplies by one first, which makes a complex infinity two NaNs. */
         const bool spreads = Traits<T>::complex && turned;
-        c.b = matrix<T>(spreads ? RANDOM : c.kind, w, sides, c.ldb);
+        c.b = matrix<T>(spreads ? RANDOM : c.kind, n, sides, c.ldb);
+        /* Products with -0 turn its sign, and those with a NaN or an infinity show. */
+        for (T &x : c.b)
+            if (!spreads && below(4) == 0)
+                x = from_real<T>(below(2) ? -Real<T>(0) : Real<T>(0));
         if (below(3) == 0)
             make_quotients_zero(c, upper);
         c.a0 = c.a;
         c.b0 = c.b;
         c.label +=
             text(" %s%s%s", upper ? "U" : "L", turned ? "C" : "N", unit ? "U" : "");
-        Array<T> reversed(size_t(W) * sides);
-        LargeTriangle<T> s = {};
-        s.w = w;
-        s.n = sides;
-        s.unit = unit;
-        s.a = c.a.data();
-        s.lda = c.lda;
-        s.b = c.b.data();
-        s.ldb = c.ldb;
-        s.reversed = reversed.data();
-        auto kernel = turned    ? upwards ? solve_block<T, TURNED, true>
-                                          : solve_block<T, TURNED, false>
-                         : upwards ? solve_block<T, PLAIN, true>
-                                : solve_block<T, PLAIN, false>;
-        host_cuda::launch((sides + WideStep::COLUMNS - 1) / WideStep::COLUMNS,
-                          WideStep::THREADS, 0, [&] { kernel(s); });
+        Array<T> solved(size_t(W) * sides);
+        auto at = [&](int i, int j) { return &c.a[i + size_t(j) * c.lda]; };
+        for (int from = 0, w; from < n; from += w) {
+            w = std::min(W, n - from);
+            const int j = upwards ? n - from - w : from, rest = n - from - w,
+                      to = upwards ? 0 : j + w;
+            LargeTriangle<T> s = {};
+            s.w = w;
+            s.n = sides;
+            s.unit = unit;
+            s.a = at(j, j);
+            s.lda = c.lda;
+            s.b = &c.b[j];
+            s.ldb = c.ldb;
+            s.solved = turned ? nullptr : solved.data();
+            auto kernel = turned    ? solve_block<T, TURNED, false>
+                          : upwards ? solve_block<T, PLAIN, true>
+                                    : solve_block<T, PLAIN, false>;
+            host_cuda::launch((sides + WideStep::COLUMNS - 1) / WideStep::COLUMNS,
+                              WideStep::THREADS, 0, [&] { kernel(s); });
+            LargeUpdate<T> u = {};
+            u.m = rest;
+            u.n = sides;
+            u.k = w;
+            u.a = turned ? at(j, to) : upwards ? at(0, j + w - 1) : at(to, j);
+            u.lda = upwards ? -c.lda : c.lda;
+            u.b = turned ? &c.b[j] : solved.data();
+            u.ldb = turned ? c.ldb : W;
+            u.c = &c.b[to];
+            u.ldc = c.ldb;
+            auto update = turned ? update_tiles<T, G, false, TURNED, PLAIN>
+                                 : update_tiles<T, G, false, PLAIN, PLAIN, true>;
+            if (rest > 0)
+                host_cuda::launch(tiles_of<G>(u), G::THREADS, 0, [&] { update(u); });
+        }
         T factor = one<T>();
         netlib<T, Triangular<T>>("trsm")(
-            "L", upper ? "U" : "L", turned ? "C" : "N", unit ? "U" : "N", &w, &sides,
+            "L", upper ? "U" : "L", turned ? "C" : "N", unit ? "U" : "N", &n, &sides,
             &factor, c.a0.data(), &c.lda, c.b0.data(), &c.ldb, 1, 1, 1, 1);
         c.judge(report);
     }
