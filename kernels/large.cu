@@ -167,10 +167,8 @@ bool fits_on_chip(const struct bl_job *job, const Card &card)
 }
 
 /* The orders from which a matrix may come in parts, measured by bench/pipeline: LU of
- * 4096 is slower so by 5 %, of 8192 faster by 8 %. A part of U has to be solved for with
- * all rows before it, block after block, and most of the work is in the last columns:
- * that pays later. Its exact order would need sums of the part that it begins with. */
-constexpr int64_t LU_PARTS_FROM = 6144, LOWER_PARTS_FROM = 3072, UPPER_PARTS_FROM = 12288;
+ * 4096 is slower so by 5 %, of 8192 faster by 8 %. */
+constexpr int64_t LU_PARTS_FROM = 6144, CHOLESKY_PARTS_FROM = 3072;
 
 bool has_parts(const struct bl_job *job, const Card &card)
 {
@@ -178,10 +176,7 @@ bool has_parts(const struct bl_job *job, const Card &card)
         return false;
     if (has_lu(job))
         return least(job->m, job->n) >= LU_PARTS_FROM && fits_on_chip(job, card);
-    if (job->uplo == 'U' && !is_fast(job))
-        return false;
-    return has_cholesky(job) &&
-           job->n >= (job->uplo == 'U' ? UPPER_PARTS_FROM : LOWER_PARTS_FROM);
+    return has_cholesky(job) && job->n >= CHOLESKY_PARTS_FROM;
 }
 
 /* Whether the interchanges left of a block are put off to the end of its part. */
@@ -704,21 +699,6 @@ bool waits_for_panels(const Matrix<T> &x, int64_t w, int64_t next, int64_t end)
  * which an update of a step's rows with all before them is not. */
 constexpr int64_t CATCH_UP = 512;
 
-/* The rows before `first` of the columns `part`, which have come now: a step's rows, of a
- * block, by solve(block, rows). */
-template <class T, class Solve>
-void catch_up_rows(Matrix<T> &x, int64_t first, Range part, const Solve &solve)
-{
-    for (Range block = {0, 0}; block.from < first; block.from = block.to) {
-        block.to = least(block.from + CATCH_UP, first);
-        for (int64_t i = block.from, next; i < block.to; i = next) {
-            next = least(i + LARGE_BLOCK<T>, block.to);
-            solve(block, Range{i, next});
-        }
-        take_products(x, block, {block.to, first}, part);
-    }
-}
-
 /* The columns `part`, which have come now, take what the columns before them, up to
  * `first`, do to them: all interchanges at once, the rows of U, and one update of all
  * rows below, which is as wide as it can be. The columns before them have had all of
@@ -728,9 +708,14 @@ void catch_up(Matrix<T> &x, int64_t first, Range part)
 {
     x.then(large_forth(maps_of(x, first), x.at(0, part.from), x.lda, part.to - part.from,
                        nullptr, x.card, x.stream));
-    catch_up_rows(x, first, part, [&](Range block, Range rows) {
-        solve_row(x, block.from, rows.from, rows.to - rows.from, part);
-    });
+    for (Range block = {0, 0}; block.from < first; block.from = block.to) {
+        block.to = least(block.from + CATCH_UP, first);
+        for (int64_t i = block.from, w; i < block.to; i += w) {
+            w = least(LARGE_BLOCK<T>, block.to - i);
+            solve_row(x, block.from, i, w, part);
+        }
+        take_products(x, block, {block.to, first}, part);
+    }
     take_products(x, {0, first}, {first, x.m}, part);
 }
 
@@ -891,45 +876,16 @@ bool gives_way_to_blocks(const Matrix<T> &x, int64_t w, int64_t end)
     return operations / BRIEF_RATE[x.job->precision][1] < double(w) / rate;
 }
 
-/* The columns `part` of U, which have come now: their rows above the part are solved for,
- * and the rest loses the products of these. */
-template <class T>
-void catch_up_upper(Matrix<T> &x, Range part)
-{
-    catch_up_rows(x, part.from, part, [&](Range block, Range rows) {
-        const int64_t i = rows.from;
-        LargeTriangle<T> s = {int(rows.to - i),
-                              x.at(i, i),
-                              x.lda,
-                              TURNED,
-                              false,
-                              false,
-                              x.at(i, part.from),
-                              x.lda,
-                              part.to - part.from,
-                              nullptr,
-                              &x.state->info};
-        s.chained = x.link();
-        x.then(large_triangle(s, x.stream));
-        take_products(x, rows, {rows.to, block.to}, part);
-    });
-    update_triangle(x, 0, part.from, part.from, part.to);
-}
-
 template <class T>
 void factor_cholesky(Matrix<T> &x)
 {
     const Range part = part_of(x.job);
-    if (x.job->uplo == 'U') /* what is right of them is not there */
-        x.n = part.to;
     const int64_t outer =
         is_fast(x.job) ? outer_block(x.job, x.card) : part.to - part.from;
-    if (has_sums(x.job))
+    if (has_sums(x.job) && part.from == 0)
         x.then(cudaMemsetAsync(x.sums, 0, x.n * x.n * sizeof(T), x.stream));
     x.chains = x.card.capability >= 90;
-    if (part.from > 0 && x.job->uplo == 'U')
-        catch_up_upper(x, part);
-    else if (part.from > 0)
+    if (part.from > 0)
         update_triangle(x, 0, part.from, part.from, part.to);
     Chain<T> chain(x, part.from + 2 * outer < part.to);
     factor_triangle(chain.matrix(), part.from, least(part.from + outer, part.to));
@@ -1282,7 +1238,7 @@ bool takes(const struct bl_job *job, const Card &card)
 
 /* Three parts: the first is short, so that work begins early, and its panels take about
  * as long as the second one's copy; every part more would apply all blocks once more.
- * They end where blocks end. Columns of U are short at first and bring little work. */
+ * They end where blocks end. */
 int64_t part(const struct bl_job *job, const Card &card, int64_t from)
 {
     const int64_t n = job->n, block = has_cholesky(job) && !is_fast(job)
@@ -1290,8 +1246,7 @@ int64_t part(const struct bl_job *job, const Card &card, int64_t from)
                                           : outer_block(job, card);
     if (!has_parts(job, card))
         return n;
-    const bool upper = job->uplo == 'U';
-    for (const int64_t eighths : {upper ? 4 : 2, upper ? 6 : 5}) {
+    for (const int64_t eighths : {2, 5}) {
         const int64_t to = n * eighths / 8 / block * block;
         if (to > from)
             return to;

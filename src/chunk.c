@@ -217,8 +217,11 @@ static void move_columns(const struct bl_move *m, int64_t from, int64_t to)
     struct view v = view_of(host, A, m->chunk->first);
     size_t element = m->chunk->region[A].element;
     for (int64_t j = from; j < to; j++) {
-        int64_t first = host->uplo == 'L' ? m->col + j : m->row;
-        int64_t end = host->uplo == 'L' ? m->row + m->rows : m->col + j + 1;
+        int64_t first = m->row, end = m->row + m->rows;
+        if (host->uplo == 'L')
+            first = bl_max(first, m->col + j);
+        else
+            end = bl_min(end, m->col + j + 1);
         char *theirs = v.p + (size_t)((m->col + j) * v.ld + first) * element;
         char *ours = m->pinned + (size_t)(j * m->rows + first - m->row) * element;
         copy(theirs, ours, (size_t)(end - first) * element, m->unpack);
@@ -480,19 +483,43 @@ static bool goes_in_blocks(const struct bl_job *host, const struct bl_region *a)
     return host->batch == 1 && host->uplo && a->in && a->bytes >= WORTH_BLOCKS;
 }
 
-struct bl_move bl_chunk_block(const struct bl_chunk *c, int64_t col, size_t bytes)
+/* Of a column that goes by rows, at once: a copy of less would be short runs. */
+#define RUN_BYTES 4096
+
+static int64_t as_many(size_t bytes, size_t each, int64_t most)
+{
+    return bl_min(most, bl_max(1, (int64_t)(bytes / each)));
+}
+
+struct bl_move bl_chunk_block(const struct bl_chunk *c, struct bl_walk *walk,
+                              size_t bytes)
 {
     const struct bl_region *a = &c->region[A];
     struct view v = view_of(c->host, A, c->first);
-    struct bl_move m = {.chunk = c, .col = col};
-    if ((!a->blocks && !a->direct) || col >= v.cols)
+    const int64_t done = walk->complete;
+    struct bl_move m = {.chunk = c};
+    if ((!a->blocks && !a->direct) || done >= v.cols)
         return m;
     size_t column = (size_t)v.rows * a->element;
-    char uplo = a->blocks ? c->host->uplo : 0;
-    m.cols = bl_min(v.cols - col, bl_max(1, (int64_t)(bytes / column)));
-    m.row = uplo == 'L' ? col : 0;
-    m.rows = uplo == 'L' ? v.rows - col : uplo == 'U' ? col + m.cols : v.rows;
-    m.from = a->at + (size_t)col * column + (size_t)m.row * a->element;
+    if (walk->by_rows) {
+        m.row = done;
+        m.rows = as_many(RUN_BYTES, a->element, v.rows - done);
+        m.col = bl_max(walk->col, done);
+        m.cols = as_many(bytes, (size_t)m.rows * a->element, v.cols - m.col);
+        walk->col = m.col + m.cols;
+        if (walk->col == v.cols) {
+            walk->col = 0;
+            walk->complete += m.rows;
+        }
+    } else {
+        char uplo = a->blocks ? c->host->uplo : 0;
+        m.col = done;
+        m.cols = as_many(bytes, column, v.cols - done);
+        m.row = uplo == 'L' ? done : 0;
+        m.rows = uplo == 'L' ? v.rows - done : uplo == 'U' ? done + m.cols : v.rows;
+        walk->complete += m.cols;
+    }
+    m.from = a->at + (size_t)m.col * column + (size_t)m.row * a->element;
     return m;
 }
 

@@ -69,9 +69,17 @@ struct bl_move {
 typedef void bl_moved(void *arg, int i);
 void bl_chunk_move(const struct bl_move *moves, int count, bl_moved *moved, void *arg);
 
-/* The next block of A, of about so many bytes, that begins in column `col`, where A goes
- * in blocks or the device reads it itself; cols is 0 where there is none. */
-struct bl_move bl_chunk_block(const struct bl_chunk *c, int64_t col, size_t bytes);
+/* On the way through A block by block: by columns or, of an upper triangle, by rows. Of
+ * these so many are complete; the next block begins there, by rows in column `col`. */
+struct bl_walk {
+    bool by_rows;
+    int64_t complete, col;
+};
+
+/* The next block of A, of about so many bytes, where A goes in blocks or the device reads
+ * it itself; cols is 0 where there is none. */
+struct bl_move bl_chunk_block(const struct bl_chunk *c, struct bl_walk *walk,
+                              size_t bytes);
 
 /* BL_FAULT where a problem's INFO has not been written. Of those that are handed back,
  * nothing but INFO is unpacked from now on. `pinned` holds the chunk's bytes from

@@ -95,8 +95,9 @@ struct bl_job {
     int redo;
     /* Memory is short: workspace() and run() do with as little as they can. */
     int lean;
-    /* Not 0, 0: A's columns come in parts, see part(). Those before `to` are there, those
-     * before `from` have gone through earlier runs of the same job in the same memory. */
+    /* Not 0, 0: A comes in parts, see part(). Its columns (rows) before `to` are there,
+     * those before `from` have gone through earlier runs of the same job in the same
+     * memory. */
     int64_t from, to;
     void *work; /* device memory of engine->workspace(job) bytes, 256-byte aligned */
 };
@@ -175,10 +176,11 @@ struct bl_engine {
      */
     int (*bucket)(const struct bl_job *job, int64_t m, int64_t n);
 
-    /* While A is on its way, the columns that have come can be worked on: the job is run
-     * for those from 0 to part(job, 0), then from there to part(job, that), and so on,
-     * the last part ending with column n. A part's run follows the copies of its columns,
-     * the last one all copies; nobody has looked at the results before.
+    /* While A is on its way, the columns that have come, or the rows of an upper triangle,
+     * can be worked on: the job is run for those from 0 to part(job, 0), then from there
+     * to part(job, that), and so on, the last part ending with n. A part's run follows
+     * the copies of its columns (rows), the last one all copies; nobody has looked at the
+     * results before.
      * An engine that wants all at once says n. Pointers in the job are not looked at. */
     int64_t (*part)(const struct bl_job *job, int64_t from);
 

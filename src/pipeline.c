@@ -119,18 +119,16 @@ static enum bl_status send_flat(const struct pipeline *p, const struct bl_region
     return directly(p, p->e->copy_in(queue, arena + r->at, r->flat, r->bytes));
 }
 
-/* Columns of a single matrix, of about so many bytes: from *col on, which is then the
- * first of the others. */
-static enum bl_status send_columns(const struct pipeline *p, const struct bl_chunk *c,
-                                   char *arena, void *queue, int64_t *col, size_t bytes)
+/* The next block of a single matrix. */
+static enum bl_status send_block(const struct pipeline *p, const struct bl_chunk *c,
+                                 char *arena, void *queue, struct bl_walk *walk)
 {
     const struct bl_region *a = &c->region[BL_REGION_A];
     const struct bl_problem x = bl_problem_of(c->host, c->first);
-    const struct bl_move m = bl_chunk_block(c, *col, bytes);
+    const struct bl_move m = bl_chunk_block(c, walk, LARGE_PIECE_BYTES);
     size_t column = (size_t)m.rows * a->element, cols = (size_t)m.cols,
            pitch = (size_t)x.m * a->element, theirs = (size_t)x.lda * a->element;
-    const char *from = x.a + (size_t)*col * theirs + (size_t)m.row * a->element;
-    *col += m.cols;
+    const char *from = x.a + (size_t)m.col * theirs + (size_t)m.row * a->element;
     p->traffic->in += column * cols;
     if (column == theirs)
         return directly(p, p->e->copy_in(queue, arena + m.from, from, column * cols));
@@ -146,8 +144,8 @@ static enum bl_status send_direct(const struct pipeline *p, const struct bl_chun
     if (a->direct && a->flat && !a->blocks)
         status = send_flat(p, a, arena, queue);
     else if (a->direct)
-        for (int64_t col = 0; col < c->host->n && status == BL_OK;)
-            status = send_columns(p, c, arena, queue, &col, LARGE_PIECE_BYTES);
+        for (struct bl_walk walk = {0}; walk.complete < c->host->n && status == BL_OK;)
+            status = send_block(p, c, arena, queue, &walk);
     return status == BL_OK && b->direct ? send_flat(p, b, arena, queue) : status;
 }
 
@@ -213,10 +211,10 @@ struct pieces {
     const struct pipeline *p;
     const struct bl_chunk *c;
     bool out, fits;
-    size_t from;  /* next of the span */
-    int64_t col;  /* next of A */
-    size_t bytes; /* what the pieces so far take of the ring */
-    int groups;   /* so far */
+    size_t from;         /* next of the span */
+    struct bl_walk walk; /* through A */
+    size_t bytes;        /* what the pieces so far take of the ring */
+    int groups;          /* so far */
 };
 
 /* Pieces that are packed, or unpacked, in one run of our workers: whoever is late with a
@@ -225,9 +223,9 @@ struct group {
     struct bl_move move[BL_MOST_MOVES];
     size_t bytes[BL_MOST_MOVES];
     int count, section;
-    size_t at;                      /* `bytes` of all pieces before it */
-    int64_t columns[BL_MOST_MOVES]; /* of A that a piece and those before it hold */
-    bool reused;                    /* its section was another group's before */
+    size_t at;                       /* `bytes` of all pieces before it */
+    int64_t complete[BL_MOST_MOVES]; /* of A with a piece and those before it */
+    bool reused;                     /* its section was another group's before */
 };
 
 static bool next_piece(struct pieces *all, struct bl_move *m, size_t *bytes)
@@ -242,9 +240,8 @@ static bool next_piece(struct pieces *all, struct bl_move *m, size_t *bytes)
         *bytes = m->to - m->from;
         all->from = m->to;
     } else if (a->blocks && (all->out ? a->out : !a->direct)) {
-        *m = bl_chunk_block(c, all->col, most);
+        *m = bl_chunk_block(c, &all->walk, most);
         *bytes = (size_t)(m->rows * m->cols) * a->element;
-        all->col += m->cols;
     }
     if (m->to == 0 && m->cols == 0)
         return false;
@@ -253,12 +250,12 @@ static bool next_piece(struct pieces *all, struct bl_move *m, size_t *bytes)
     return true;
 }
 
-/* Columns of A that the pieces so far hold. */
-static int64_t columns_of(const struct pieces *all)
+/* Columns of A, or rows where it goes by them, that the pieces so far hold. */
+static int64_t complete_with(const struct pieces *all)
 {
     const struct bl_region *a = &all->c->region[BL_REGION_A];
     size_t column = (size_t)all->c->host->m * a->element;
-    return a->blocks            ? all->col
+    return a->blocks            ? all->walk.complete
            : all->from <= a->at ? 0
                                 : (int64_t)((all->from - a->at) / column);
 }
@@ -276,7 +273,7 @@ static bool next_group(struct pieces *all, struct group *g)
     for (size_t at = 0; g->count < BL_MOST_MOVES && at + LARGE_PIECE_BYTES <= most;) {
         if (!next_piece(all, &g->move[g->count], &g->bytes[g->count]))
             break;
-        g->columns[g->count] = columns_of(all);
+        g->complete[g->count] = complete_with(all);
         g->move[g->count++].pinned = ring + at;
         at = all->bytes - g->at;
     }
@@ -343,7 +340,7 @@ static void send_piece(void *arg, int i)
     if (s->status == BL_OK)
         s->status = copy_piece(s->all, s->g, i);
     if (s->status == BL_OK && s->parts)
-        bl_parts_there(s->parts, bl_min(s->g->columns[i], s->all->c->host->n - 1));
+        bl_parts_there(s->parts, bl_min(s->g->complete[i], s->all->c->host->n - 1));
 }
 
 /* What the device reads itself; for work in parts A alone, and of it little at a time: a
@@ -352,20 +349,21 @@ static enum bl_status begin_direct(const struct pipeline *p, const struct bl_chu
                                    struct bl_parts *parts)
 {
     char *arena = p->lane->arena;
-    int64_t col = 0, n = c->host->n;
+    struct bl_walk walk = {.by_rows = parts && c->host->uplo == 'U'};
+    const int64_t n = c->host->n;
     enum bl_status status = BL_OK;
     if (!parts)
         return send_direct(p, c, arena, p->lane->queue[0]);
     if (!c->region[BL_REGION_A].direct)
         return BL_OK;
-    for (int64_t i = 0; col < n && status == BL_OK; i++) {
+    for (int64_t i = 0; walk.complete < n && status == BL_OK; i++) {
         void *queue = p->lane->queue[i % BL_COPY_QUEUES];
         if (i >= BL_COPY_QUEUES)
             status = p->e->wait(queue);
         if (status == BL_OK)
-            status = send_columns(p, c, arena, queue, &col, LARGE_PIECE_BYTES);
+            status = send_block(p, c, arena, queue, &walk);
         if (status == BL_OK)
-            bl_parts_there(parts, bl_min(col, n - 1));
+            bl_parts_there(parts, bl_min(walk.complete, n - 1));
     }
     return status;
 }
@@ -375,6 +373,7 @@ static enum bl_status send_pieces(const struct pipeline *p, const struct bl_chun
 {
     struct pieces all = pieces_of(p, c, false);
     struct group g;
+    all.walk.by_rows = parts && c->host->uplo == 'U';
     bool direct = c->region[BL_REGION_A].direct; /* then no piece is of A */
     struct sending s = {&all, &g, direct ? NULL : parts, begin_direct(p, c, parts)};
     while (s.status == BL_OK && next_group(&all, &g)) {

@@ -349,15 +349,19 @@ static void record(void *queue, const struct task *task)
     pthread_mutex_unlock(&lock);
 }
 
-/* What stands for the work on some columns of A: all their bits are turned, so that
- * nothing may be copied there before they are turned back. */
-static void turn_columns(const struct bl_job *job, int64_t from, int64_t to)
+/* What stands for the work on some columns of A, or rows of an upper triangle: all their
+ * bits are turned, so that nothing may be copied there before they are turned back. */
+static void turn_part(const struct bl_job *job, int64_t from, int64_t to)
 {
-    size_t element = bl_element(job->precision);
-    size_t first = (size_t)(from * job->a.ld) * element,
-           end = (size_t)(to * job->a.ld) * element;
-    for (char *c = (char *)job->a.p + first; c < (char *)job->a.p + end; c++)
-        *c = (char)~*c;
+    const bool rows = job->uplo == 'U';
+    size_t element = bl_element(job->precision), ld = (size_t)job->a.ld * element,
+           first = rows ? (size_t)from * element : 0,
+           end = rows ? (size_t)to * element : ld;
+    for (int64_t j = from; j < (rows ? job->n : to); j++)
+        for (size_t i = first; i < end; i++) {
+            char *c = (char *)job->a.p + (size_t)j * ld + i;
+            *c = (char)~*c;
+        }
 }
 
 /* What has been recorded, in its order; what is not performed gives its memory back all
@@ -382,7 +386,7 @@ static void drain(void *queue, bool perform)
         else if (perform && t->action == COPY)
             memcpy(t->to, t->from, t->bytes);
         else if (perform) {
-            turn_columns(&t->job, 0, t->job.from);
+            turn_part(&t->job, 0, t->job.from);
             for (int64_t i = 0; i < t->job.batch; i++) {
                 solve(&t->job, i);
                 if (t->hand_back && (i + 1) % t->hand_back == 0)
@@ -547,7 +551,7 @@ static enum bl_status run(const struct bl_job *job, void *queue)
     if (job->to && job->to < job->n) {
         counts.parts++;
         pthread_mutex_unlock(&lock);
-        turn_columns(job, job->from, job->to); /* now: they must be there */
+        turn_part(job, job->from, job->to); /* now: they must be there */
         return BL_OK;
     }
     counts.problems += (uint64_t)job->batch;
