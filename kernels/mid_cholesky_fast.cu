@@ -1,7 +1,9 @@
 /* Which Cholesky jobs go to the matrix units, by mid_cholesky_tiles.cuh or, beyond what
- * fits the chip, by mid_cholesky_fast.cuh; the kernels, and the launches. Called by
+ * fits the chip, by mid_cholesky_chunks.cuh or, where few matrices have several blocks
+ * each, by mid_cholesky_fast.cuh; the kernels, and the launches. Called by
  * mid_cholesky.cu. */
 #include "family.h"
+#include "mid_cholesky_chunks.cuh"
 #include "mid_cholesky_fast.cuh"
 #include "mid_cholesky_tiles.cuh"
 #include "shared_memory.h"
@@ -45,6 +47,22 @@ __global__ void __launch_bounds__(W *LANES, BLOCKS)
     team.thread = threadIdx.x;
     team.threads = blockDim.x;
     TileCholesky<T, UPPER, W, OWN>(g, shared, (T *)memory, team, blockIdx.x).run(g);
+#endif
+}
+
+/* A block a matrix of more rows. Shared memory: slices of the columns on the left, and
+ * what is done of a chunk on the diagonal. */
+template <class T, bool UPPER, int W, int BLOCKS>
+__global__ void __launch_bounds__(W *LANES, BLOCKS)
+    potrf_chunks(const __grid_constant__ MidCholesky g)
+{
+#if __CUDA_ARCH__ >= 900
+    extern __shared__ __align__(16) char memory[];
+    __shared__ MidCholeskyShared<T> shared;
+    Team team;
+    team.thread = threadIdx.x;
+    team.threads = blockDim.x;
+    ChunkCholesky<T, UPPER, W>(g, shared, (T *)memory, team, blockIdx.x).run(g);
 #endif
 }
 
@@ -94,6 +112,23 @@ const TileKernel tile_kernels[2][8] = {
      tile_kernel<double, 4, 2, 3>(), tile_kernel<double, 10, 1, 2>(),
      tile_kernel<double, 12, 1, 1>(), tile_kernel<double, 16, 1, 1>()}};
 
+struct ChunkKernel {
+    const void *kernel[2]; /* 'L', 'U' */
+    int warps, bytes;      /* of a block; of shared memory */
+};
+
+template <class T, int W, int BLOCKS>
+constexpr ChunkKernel chunk_kernel()
+{
+    return {{(const void *)potrf_chunks<T, false, W, BLOCKS>,
+             (const void *)potrf_chunks<T, true, W, BLOCKS>},
+            W,
+            ChunkCholesky<T, false, W>::ELEMENTS * int(sizeof(T))};
+}
+
+const ChunkKernel chunk_kernels[2] = {chunk_kernel<float, 8, 1>(),
+                                      chunk_kernel<double, 8, 1>()};
+
 /* Orders up to which a matrix goes by tiles, and from which by slices, between which
  * mid_cholesky_fused.cu is ahead: s, d. Powers of two, so that matrices that share a
  * launch agree about it. */
@@ -118,6 +153,13 @@ int64_t blocks_of(const struct bl_job *job, const Card &card)
     const int64_t room = int64_t(SHARING) * card.processors / job->batch;
     const int64_t units = (job->n - 1) / WIDTH;
     return room < 1 || units < 1 ? 1 : room < units ? room : units;
+}
+
+bool goes_by_chunks(const struct bl_job *job, const Card &card)
+{
+    return blocks_of(job, card) == 1 &&
+           size_t(chunk_kernels[job->precision].bytes +
+                  kernels[job->precision].own_bytes) <= card.shared_bytes;
 }
 
 bool takes(const struct bl_job *job, const Card &card)
@@ -154,10 +196,26 @@ cudaError_t launch_tiles(const struct bl_job *job, const Card &card, cudaStream_
                                                    parameters, tile_bytes(job), stream);
 }
 
+cudaError_t launch_chunks(const struct bl_job *job, const Card &card, cudaStream_t stream)
+{
+    const ChunkKernel &k = chunk_kernels[job->precision];
+    const void *kernel = k.kernel[job->uplo == 'U'];
+    MidCholesky g = {job->a, job->info, job->items, int(job->n), job->int_size};
+    void *parameters[] = {&g};
+    const cudaError_t error =
+        allow_all_shared(kernel, card, kernels[job->precision].own_bytes);
+    return error != cudaSuccess ? error
+                                : cudaLaunchKernel(kernel, dim3(unsigned(job->batch)),
+                                                   dim3(unsigned(k.warps * LANES)),
+                                                   parameters, size_t(k.bytes), stream);
+}
+
 cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stream)
 {
     if (goes_by_tiles(job))
         return launch_tiles(job, card, stream);
+    if (goes_by_chunks(job, card))
+        return launch_chunks(job, card, stream);
     const Kernels &k = kernels[job->precision];
     const void *kernel = k.kernel[job->uplo == 'U'];
     const int64_t most = blocks_of(job, card);

@@ -105,8 +105,9 @@ BL_CALL int factor_carefully(T *row)
     return bad;
 }
 
-/* W warps, OWN tiles each at most. */
-template <class T, bool UPPER, int W, int OWN>
+/* W warps, OWN tiles each at most. WHOLE: what solves with a tile on the diagonal is kept
+ * of all panels, for who has rows below the matrix. */
+template <class T, bool UPPER, int W, int OWN, bool WHOLE = false>
 struct TileCholesky {
     static constexpr int HIGH = 16; /* rows of a tile, columns of a panel */
     static constexpr int MOST = W * OWN * HIGH;
@@ -119,29 +120,40 @@ struct TileCholesky {
      * factors it. */
     static constexpr int BETWEEN = 2 * PAIRS, ROOM = 3 * PAIRS, OF_PANEL = 4 * PAIRS;
 
+    static constexpr int OF_PANELS = (WHOLE ? W * OWN : 1) * OF_PANEL;
+
     /* That, and tiles of 16 x 8 left of the diagonal's. */
     static BL_BOTH constexpr int elements(int n)
     {
         const int tiles = (n + HIGH - 1) / HIGH, kept = tiles < KEPT ? tiles : KEPT;
-        return OF_PANEL + kept * (kept - 1) * TILE;
+        return OF_PANELS + kept * (kept - 1) * TILE;
     }
 
     MidCholeskyShared<T> &s;
     const Team &team;
     const MidCholeskyItem<T, UPPER> item;
-    T *const panel_part, *const done;
+    T *const panel_parts, *const done;
     const int lane, warp, row, pair, tiles; /* row and pair: lane / 4 and 2 (lane % 4) */
     using Part = T[OWN][2][4];              /* of a panel, in two halves */
 
     BL_HD TileCholesky(const MidCholesky &g, MidCholeskyShared<T> &shared, T *memory,
                        const Team &its_team, int64_t number)
-        : s(shared), team(its_team), item(g, number), panel_part(memory),
-          done(memory + OF_PANEL), lane(its_team.lane()),
+        : TileCholesky(MidCholeskyItem<T, UPPER>(g, number), shared, memory, its_team)
+    {
+    }
+    BL_HD TileCholesky(const MidCholeskyItem<T, UPPER> &its_item,
+                       MidCholeskyShared<T> &shared, T *memory, const Team &its_team)
+        : s(shared), team(its_team), item(its_item), panel_parts(memory),
+          done(memory + OF_PANELS), lane(its_team.lane()),
           warp(of_warp(its_team.thread / LANES)), row(lane / 4), pair(lane % 4 * 2),
           tiles((item.n + HIGH - 1) / HIGH)
     {
     }
 
+    BL_HD T *part_of(int p) const
+    {
+        return panel_parts + (WHOLE ? p * OF_PANEL : 0);
+    }
     BL_HD int tile_of(int m) const
     {
         return warp + m * W;
@@ -285,9 +297,9 @@ struct TileCholesky {
         BL_ROLLED
         for (int h = 0; h < 2; h++) {
             const int top = p * HIGH + h * 8;
-            T *const between = panel_part + BETWEEN,
-                     *const inverse = panel_part + h * PAIRS,
-                     *const room = panel_part + ROOM;
+            T *const between = part_of(p) + BETWEEN,
+                     *const inverse = part_of(p) + h * PAIRS,
+                     *const room = part_of(p) + ROOM;
             const bool above = part == 0, unit = part == 1, below = part == 2 && h == 0;
             T *const mine = (above ? inverse : unit ? room : between) + own * TILE_SIDE;
             keep(inverse + lane * 2, choose(h == 0, d[0][0], d[1][2]),
@@ -351,9 +363,9 @@ struct TileCholesky {
     /* The tiles below it. */
     BL_HD void solve(Part &x, int p) const
     {
-        const TilePair<T> inverse0 = load(panel_part + lane * 2),
-                          inverse1 = load(panel_part + PAIRS + lane * 2),
-                          between = load(panel_part + BETWEEN + lane * 2);
+        const TilePair<T> inverse0 = load(part_of(p) + lane * 2),
+                          inverse1 = load(part_of(p) + PAIRS + lane * 2),
+                          between = load(part_of(p) + BETWEEN + lane * 2);
         BL_UNROLL
         for (int m = 0; m < OWN; m++) {
             const int i = tile_of(m), r = i * HIGH + row, k = p * HIGH + pair;
@@ -378,6 +390,13 @@ struct TileCholesky {
     }
 
     BL_HD void run(const MidCholesky &g)
+    {
+        factor_all();
+        if (team.thread == 0)
+            item.put_info(g, s.bad);
+    }
+    /* All but INFO, which is left in `s`. */
+    BL_HD void factor_all()
     {
         Part x = {}, ahead = {}; /* what is to be factored of a panel, of the next */
         if (team.thread == 0)
@@ -410,8 +429,6 @@ struct TileCholesky {
             for (int e = 0; e < OWN * 8; e++)
                 x[e / 8][e / 4 % 2][e % 4] = ahead[e / 8][e / 4 % 2][e % 4];
         }
-        if (team.thread == 0)
-            item.put_info(g, s.bad);
     }
 };
 

@@ -28,8 +28,9 @@ BL_HD void multiply_tile(double (&c)[4], const double (&a)[4], double b0, double
 #endif
 }
 
-/* The same in single precision by numbers of 11 bits: a number is the sum of two of them,
- * and of the four products the smallest is left out. */
+/* The same in single precision by numbers of 11 bits, of which the units do not look at
+ * what else there is: a number is the sum of two of them, but for a last bit or two, and
+ * of the four products the smallest is left out. */
 BL_HD void multiply_short(float (&c)[4], const float (&a)[4], float b0, float b1)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
@@ -40,18 +41,20 @@ BL_HD void multiply_short(float (&c)[4], const float (&a)[4], float b0, float b1
           "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
           "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
 #elif defined BL_HOST_BLOCK
-    host_warp::multiply_tile(c, a, b0, b1);
+    using host_warp::cut;
+    host_warp::multiply_tile(c, {cut(a[0]), cut(a[1]), cut(a[2]), cut(a[3])}, cut(b0),
+                             cut(b1));
 #else
     (void)c, (void)a, (void)b0, (void)b1;
 #endif
 }
 
+/* To the nearest of 11 bits, by two instructions where the conversion takes four. A NaN
+ * may come out as a zero, but what is left of the number is a NaN then. */
 BL_HD float shortened(float x)
 {
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
-    unsigned y;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
-    return __uint_as_float(y);
+#if defined __CUDA_ARCH__
+    return __uint_as_float((__float_as_uint(x) + 0x1000) & ~0x1fffu);
 #elif defined BL_HOST_BLOCK
     return host_warp::shortened(x);
 #else
@@ -65,11 +68,11 @@ BL_HD void multiply_tile(float (&c)[4], const float (&a)[4], float b0, float b1)
     BL_UNROLL
     for (int e = 0; e < 4; e++) {
         large[e] = shortened(a[e]);
-        small[e] = shortened(a[e] - large[e]);
+        small[e] = a[e] - large[e];
     }
     const float large0 = shortened(b0), large1 = shortened(b1);
     multiply_short(c, small, large0, large1);
-    multiply_short(c, large, shortened(b0 - large0), shortened(b1 - large1));
+    multiply_short(c, large, b0 - large0, b1 - large1);
     multiply_short(c, large, large0, large1);
 }
 

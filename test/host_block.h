@@ -50,16 +50,19 @@ void multiply_tile(R (&c)[4], const R (&a)[4], R b0, R b1)
     wait_for_warp("a product's end");
 }
 
-/* To 11 bits. */
-inline float shortened(float x)
+/* To 11 bits: by cutting off, and to the nearest. */
+inline float cut(float x, uint32_t add = 0)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    if ((bits & 0x7f800000u) != 0x7f800000u)
-        bits += 0x1000;
-    bits &= ~0x1fffu;
+    bits = (bits + add) & ~0x1fffu;
     memcpy(&x, &bits, sizeof bits);
     return x;
+}
+
+inline float shortened(float x)
+{
+    return cut(x, 0x1000);
 }
 
 inline void meet_warp()

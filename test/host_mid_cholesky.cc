@@ -8,6 +8,7 @@
  */
 #include "host_block.h"
 #include <complex>
+#include "mid_cholesky_chunks.cuh"
 #include "mid_cholesky_fast.cuh"
 #include "mid_cholesky_solve.cuh"
 #include "mid_cholesky_tiles.cuh"
@@ -248,6 +249,24 @@ void run_tiles(Case<T> &c)
         run_tiles<T, UPPER, 16, 1>(c);
 }
 
+/* As mid_cholesky_fast.cu launches it. */
+template <class T, bool UPPER, int WARPS>
+void run_chunks(Case<T> &c)
+{
+    using Chunks = ChunkCholesky<T, UPPER, WARPS>;
+    static MidCholeskyShared<T> shared;
+    std::vector<Unit> memory = unwritten<T>(Chunks::ELEMENTS);
+    int info = -99;
+    const MidCholesky g = job_of(c, info);
+    host_warp::run(Chunks::THREADS, [&](int thread) {
+        Team team;
+        team.thread = thread;
+        team.threads = Chunks::THREADS;
+        Chunks(g, shared, (T *)memory.data(), team, 0).run(g);
+    });
+    c.info = info;
+}
+
 /* Fast arithmetic: in the order of 'L', fused; real numbers on tensor cores, too. */
 template <class T, bool UPPER>
 void test_fast(int repeats)
@@ -287,6 +306,36 @@ void test_fast(int repeats)
                         blocks, fused, tiles);
         judge_by_residual(c, UPPER, before, report);
     }
+}
+
+/* What takes them long on the host: some orders, each once well, and bad at the first, at
+ * a middle and at the last column. Leading dimensions are odd or even, so that rows or
+ * columns are aligned or not. */
+template <class T, bool UPPER>
+void test_chunks(int repeats)
+{
+    const char *uplo = UPPER ? "U" : "L";
+    Plain<T> *factor = netlib<T, Plain<T>>("potrf");
+    Report report("mid " + title<T>("potrf") + " " + uplo + " chunks");
+    int turn = 0;
+    for (int n : {1, 64, 65, 127, 128, 129, 257, 300, 511, 512, 513, 777, 1000, 1024})
+        for (int which = 0; which < (n > 300 && repeats < 4 ? 2 : 5); which++, turn++) {
+            Case<T> c(RANDOM, n, n, 0);
+            c.a = which == 4 ? graded<T>(UPPER, n, c.lda)
+                             : definite<T>(RANDOM, UPPER, n, c.lda);
+            const int bad[] = {-1, n > 300 ? n - 1 : 0, below(n), n - 1, -1};
+            if (bad[which] >= 0)
+                c.a[bad[which] * size_t(c.lda + 1)] = T(turn % 2 ? -1 : NAN);
+            c.a0 = c.a;
+            const Array<T> before = c.a;
+            if (turn % 2)
+                run_chunks<T, UPPER, 4>(c);
+            else
+                run_chunks<T, UPPER, 8>(c);
+            factor(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
+            c.label += text(" uplo=%s turn=%d", uplo, turn);
+            judge_by_residual(c, UPPER, before, report);
+        }
 }
 
 /* As mid_potri.cu launches it. */
@@ -405,6 +454,10 @@ int main(int argc, char **argv)
         test_both<decltype(number)>(repeats);
         test_fast<decltype(number), false>(repeats);
         test_fast<decltype(number), true>(repeats);
+        if constexpr (!Traits<decltype(number)>::complex) {
+            test_chunks<decltype(number), false>(repeats);
+            test_chunks<decltype(number), true>(repeats);
+        }
         if constexpr (std::is_same_v<decltype(number), double>) {
             test_potri<false>(repeats);
             test_potri<true>(repeats);
