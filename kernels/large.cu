@@ -1236,9 +1236,10 @@ bool takes(const struct bl_job *job, const Card &card)
     }
 }
 
-/* Three parts: the first is short, so that work begins early, and its panels take about
- * as long as the second one's copy; every part more would apply all blocks once more.
- * They end where blocks end. */
+/* They end where blocks end. Parts of LU are three: the first is short, so that work
+ * begins early, and its panels take about as long as the second one's copy; every part
+ * more would apply all blocks once more. Of Cholesky, whose first blocks hold the most
+ * and are the longest to copy, in sixteenths. */
 int64_t part(const struct bl_job *job, const Card &card, int64_t from)
 {
     const int64_t n = job->n, block = has_cholesky(job) && !is_fast(job)
@@ -1246,8 +1247,10 @@ int64_t part(const struct bl_job *job, const Card &card, int64_t from)
                                           : outer_block(job, card);
     if (!has_parts(job, card))
         return n;
-    for (const int64_t eighths : {2, 5}) {
-        const int64_t to = n * eighths / 8 / block * block;
+    static const int64_t of_lu[] = {4, 10, 16}, of_cholesky[] = {1, 3, 5, 8, 11, 16};
+    const int64_t *sixteenths = has_lu(job) ? of_lu : of_cholesky;
+    for (; *sixteenths < 16; sixteenths++) {
+        const int64_t to = n * *sixteenths / 16 / block * block;
         if (to > from)
             return to;
     }

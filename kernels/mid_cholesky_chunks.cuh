@@ -136,27 +136,31 @@ struct ChunkCholesky {
             await_fetched<STAGES - 2>();
             team.block_sync(); /* it is there, and the one before is done with */
             const T *slice = ring + stage * STAGE;
-            const int next = k0 + (STAGES - 1) * DEPTH;
-            if (next < top)
-                fetch_slice(ring + (stage + STAGES - 1) % STAGES * STAGE, top, own, next);
-            else
-                fetched_so_far();
-            stage = stage + 1 < STAGES ? stage + 1 : 0;
-            if (!busy || k0 < 0)
-                continue;
             /* i of eight; the place of a row and that of the eighth after it are alike */
             auto element = [&](int i, int k) {
                 return slice[place(row, lane % 4 + k) + i * (UPPER ? DEPTH : 1)];
             };
-            BL_UNROLL
-            for (int k = 0; k < DEPTH; k += 8) {
+            auto multiply = [&](int k) {
                 const T a[4] = {element(first, k), element(first + 8, k),
                                 element(first, k + 4), element(first + 8, k + 4)};
                 BL_UNROLL
                 for (int j = 0; j < LIMIT; j++)
                     multiply_tile(x[j], a, element(j * TILE_SIDE, k),
                                   element(j * TILE_SIDE, k + 4));
-            }
+            };
+            const bool multiplies = busy && k0 >= 0;
+            if (multiplies)
+                multiply(0);
+            const int next = k0 + (STAGES - 1) * DEPTH; /* while others multiply */
+            if (next < top)
+                fetch_slice(ring + (stage + STAGES - 1) % STAGES * STAGE, top, own, next);
+            else
+                fetched_so_far();
+            stage = stage + 1 < STAGES ? stage + 1 : 0;
+            if (multiplies)
+                BL_UNROLL
+            for (int k = 8; k < DEPTH; k += 8)
+                multiply(k);
         }
     }
 

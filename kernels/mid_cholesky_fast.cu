@@ -115,23 +115,27 @@ const TileKernel tile_kernels[2][8] = {
 struct ChunkKernel {
     const void *kernel[2]; /* 'L', 'U' */
     int warps, bytes;      /* of a block; of shared memory */
+    int64_t most;          /* rows */
 };
 
 template <class T, int W, int BLOCKS>
-constexpr ChunkKernel chunk_kernel()
+constexpr ChunkKernel chunk_kernel(int64_t most)
 {
     return {{(const void *)potrf_chunks<T, false, W, BLOCKS>,
              (const void *)potrf_chunks<T, true, W, BLOCKS>},
             W,
-            ChunkCholesky<T, false, W>::ELEMENTS * int(sizeof(T))};
+            ChunkCholesky<T, false, W>::ELEMENTS * int(sizeof(T)),
+            most};
 }
 
-const ChunkKernel chunk_kernels[2] = {chunk_kernel<float, 8, 1>(),
-                                      chunk_kernel<double, 8, 1>()};
+/* What was fastest on an H200. */
+const ChunkKernel chunk_kernels[2][2] = {
+    {chunk_kernel<float, 4, 4>(512), chunk_kernel<float, 8, 2>(1024)},
+    {chunk_kernel<double, 4, 2>(512), chunk_kernel<double, 8, 1>(1024)}};
 
-/* Orders up to which a matrix goes by tiles, and from which by slices, between which
- * mid_cholesky_fused.cu is ahead: s, d. Powers of two, so that matrices that share a
- * launch agree about it. */
+/* Orders up to which a matrix goes by tiles, and from which few go by slices, between
+ * which mid_cholesky_fused.cu is ahead of these: s, d. Powers of two, so that matrices
+ * that share a launch agree about it. */
 constexpr int64_t TILES_TO = 256, SLICES_FROM[2] = {513, 257};
 
 bool goes_by_tiles(const struct bl_job *job)
@@ -155,19 +159,27 @@ int64_t blocks_of(const struct bl_job *job, const Card &card)
     return room < 1 || units < 1 ? 1 : room < units ? room : units;
 }
 
+const ChunkKernel &chunk_kernel_of(const struct bl_job *job)
+{
+    const ChunkKernel *k = chunk_kernels[job->precision];
+    return job->n <= k->most ? k[0] : k[1];
+}
+
+/* Of fewer matrices a few blocks each are as fast or faster. */
 bool goes_by_chunks(const struct bl_job *job, const Card &card)
 {
-    return blocks_of(job, card) == 1 &&
-           size_t(chunk_kernels[job->precision].bytes +
-                  kernels[job->precision].own_bytes) <= card.shared_bytes;
+    return !goes_by_tiles(job) && job->batch > BL_FEW &&
+           size_t(chunk_kernel_of(job).bytes + kernels[job->precision].own_bytes) <=
+               card.shared_bytes;
 }
 
 bool takes(const struct bl_job *job, const Card &card)
 {
     return job->routine == BL_POTRF && job->arithmetic == BL_FAST &&
            (job->precision == BL_S || job->precision == BL_D) && card.capability >= 90 &&
-           (goes_by_tiles(job) || job->n >= SLICES_FROM[job->precision]) && job->n >= 1 &&
-           job->n <= 1024 && job->batch >= 1 && job->batch <= INT32_MAX &&
+           (goes_by_tiles(job) || goes_by_chunks(job, card) ||
+            job->n >= SLICES_FROM[job->precision]) &&
+           job->n >= 1 && job->n <= 1024 && job->batch >= 1 && job->batch <= INT32_MAX &&
            (goes_by_tiles(job) ? tile_bytes(job) : kernels[job->precision].bytes) +
                    kernels[job->precision].own_bytes <=
                card.shared_bytes;
@@ -175,7 +187,7 @@ bool takes(const struct bl_job *job, const Card &card)
 
 size_t workspace(const struct bl_job *job, const Card &card)
 {
-    return !goes_by_tiles(job) && blocks_of(job, card) > 1
+    return !goes_by_tiles(job) && !goes_by_chunks(job, card) && blocks_of(job, card) > 1
                ? job->batch * kernels[job->precision].kept_bytes
                : 0;
 }
@@ -198,7 +210,7 @@ cudaError_t launch_tiles(const struct bl_job *job, const Card &card, cudaStream_
 
 cudaError_t launch_chunks(const struct bl_job *job, const Card &card, cudaStream_t stream)
 {
-    const ChunkKernel &k = chunk_kernels[job->precision];
+    const ChunkKernel &k = chunk_kernel_of(job);
     const void *kernel = k.kernel[job->uplo == 'U'];
     MidCholesky g = {job->a, job->info, job->items, int(job->n), job->int_size};
     void *parameters[] = {&g};

@@ -252,7 +252,7 @@ enum bl_status bl_lane_need(const struct bl_engine *e, struct bl_lane *lane, int
 void bl_lane_settle(const struct bl_engine *e, struct bl_lane *lane)
 {
     bool lost = false;
-    for (int i = 0; i < BL_TRACKS; i++)
+    for (int i = 0; i < BL_QUEUES; i++)
         if (lane->queue[i] && e->wait(lane->queue[i]) != BL_OK) {
             e->queue_close(lane->queue[i]);
             lane->queue[i] = NULL;

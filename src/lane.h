@@ -6,14 +6,15 @@
 
 #include "bl.h"
 
-#define BL_TRACKS 4 /* chunks in flight at a time, each on a queue of its own */
+#define BL_QUEUES 4
+#define BL_TRACKS 3 /* chunks in flight at a time, each on a queue of its own */
 
 /* Fields are the borrower's until it gives the lane back. */
 struct bl_lane {
     bool taken;
     bool used;   /* since idle memory was last looked for */
     size_t most; /* largest arena needed since then */
-    void *queue[BL_TRACKS];
+    void *queue[BL_QUEUES];
     char *arena, *ring; /* device memory; pinned host memory */
     size_t arena_bytes, ring_bytes;
 };
