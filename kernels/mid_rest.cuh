@@ -61,6 +61,20 @@ BL_CALL void lu_spread_nan(int m, int n, T *c, int rows, int j, int done)
     }
 }
 
+/* Column k of L, l, out of column j > k, c. Meets at its end. */
+template <class T>
+BL_CALL void lu_take(Team &team, int m, int n, T *c, int j, int k, const T *l)
+{
+    const T u = c[k], minus = mul(from_real<T>(-1), u);
+    const int split = lu_split(m, n, k, j);
+    for (int i = k + 1 + int(team.rank()); i < m; i += int(team.size()))
+        if (i >= split)
+            c[i] = add(c[i], mul(minus, l[i]));
+        else if (!is_zero(u))
+            c[i] = sub(c[i], mul(u, l[i]));
+    team.sync();
+}
+
 /* Columns from `done` on, after steps 0 .. done - 1 with their interchanges in all of the
  * matrix; they have not been taken out of the columns from `fresh` on. `info` is theirs;
  * the whole one is returned. */
@@ -84,16 +98,8 @@ BL_CALL int64_t lu_rest(Team &team, int m, int n, T *a, int64_t lda, const Pivot
             lu_spread_nan(m, n, c, m, j, taken);
         }
         team.sync();
-        for (int k = taken; k < steps; k++) {
-            const T u = c[k], minus = mul(from_real<T>(-1), u), *l = a + k * lda;
-            const int split = lu_split(m, n, k, j);
-            for (int i = k + 1 + int(team.rank()); i < m; i += int(team.size()))
-                if (i >= split)
-                    c[i] = add(c[i], mul(minus, l[i]));
-                else if (!is_zero(u))
-                    c[i] = sub(c[i], mul(u, l[i]));
-            team.sync();
-        }
+        for (int k = taken; k < steps; k++)
+            lu_take(team, m, n, c, j, k, a + k * lda);
         if (j >= order)
             continue;
         if (lu_column(team, m - j, c + j, pivots.from(j)) && info == 0)

@@ -41,15 +41,14 @@ struct TinyHead : TinyUnits<T> {
     }
 };
 
-/* In at least so many BYTES from `top` on; with rows that are `done` if DONE. */
-template <class T, int HEAD, bool DONE, Rule RULE = LARGEST, int BYTES = 0>
+/* With rows that are `done` if DONE; from `top` on at least LEAST elements. */
+template <class T, int HEAD, bool DONE, Rule RULE = LARGEST, int LEAST = 0>
 __device__ __forceinline__ TinyHead<T, HEAD> own_head(const Group<32> &group)
 {
     using Head = TinyHead<T, HEAD>;
     constexpr int PITCH = Pitch<T, 32>::VALUE;
     constexpr int BELOW = HEAD * Head::TOP, END = BELOW + 32 * Head::BELOW;
     constexpr int SIZE = END + (DONE ? 32 * PITCH : 0);
-    constexpr int LEAST = (BYTES + int(sizeof(T)) - 1) / int(sizeof(T));
     __shared__ __align__(16) T memory[SIZE > LEAST ? SIZE : LEAST];
     __shared__ unsigned char source[HEAD + 32];
     T *const done = DONE ? memory + END + group.row * PITCH : nullptr;
