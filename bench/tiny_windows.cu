@@ -8,8 +8,8 @@
  * 32 in all precisions, device memory, with every step's code unrolled (0), with 2, 4 and
  * 8 steps a loop, with several rows a lane on 4, 8 or 16 lanes a matrix, and so four
  * columns at a time, by launch bounds of its own; last, what the library has chosen, as
- * it is compiled there. Before, or alone, getrf of order 33 to 64 by a head and in a
- * sheet. Prints registers, local memory, nanoseconds a matrix (median of 3) and times
+ * it is compiled there. Before, or alone, getrf of order 33 to 64 and gesv to 48 by a
+ * head. Prints registers, local memory, nanoseconds a matrix (median of 3) and times
  * over the floor, every matrix read once and written once at the measured speed of a
  * copy.
  */
@@ -204,22 +204,15 @@ static void time_order(char letter)
         time_rows<T, N>(letter);
 }
 
-/* getrf of order n in the class of N > 32. */
+/* Of order n in the class of N > 32. */
 template <class T, int N, int BLOCKS>
 static void time_head(char letter, int n)
 {
     time_kernel<T>(letter, "getrf", (const void *)tiny_head_factor<T, N, BLOCKS>, n,
                    "head  ", 32, BLOCKS);
-}
-
-template <class T, int N, int L>
-static void time_more_sheet(char letter, int n)
-{
-    constexpr int BYTES = 32 / L * N * (N + 4) * int(sizeof(T)) + 2500;
-    constexpr int ROOM = 232448 / BYTES, BLOCKS = ROOM < 18 ? ROOM : 18;
-    time_kernel<T>(letter, "getrf",
-                   (const void *)tiny_sheet_factor<T, N, L, BLOCKS, true>, n, "sheet ", L,
-                   BLOCKS, 32 / L);
+    if constexpr (N <= 48)
+        time_kernel<T>(letter, "gesv", (const void *)tiny_head_gesv<T, N, BLOCKS>, n,
+                       "head  ", 32, BLOCKS);
 }
 
 template <class T, int N>
@@ -231,17 +224,15 @@ static void time_beyond(char letter)
                           : N <= 40         ? 96
                           : N <= 44         ? 128
                                             : 152);
-    constexpr int L = sizeof(T) == 16 ? 32 : 16;
     for (int n = N - 3; n <= N; n += 3) {
         time_head<T, N, BASE / 4 * 4 - 4>(letter, n);
         time_head<T, N, BASE / 4 * 4>(letter, n);
         time_head<T, N, BASE / 4 * 4 + 4>(letter, n);
-        time_more_sheet<T, N, L>(letter, n);
-        if constexpr (L < 32)
-            time_more_sheet<T, N, 32>(letter, n);
-        const TinyKernel k = getrf_kernel<T, N>();
-        time_kernel<T>(letter, "getrf", k.kernel, n, "chosen", k.threads / k.problems, 0,
-                       k.problems);
+        const TinyKernel factor = getrf_kernel<T, N>(), solve = gesv_kernel<T, N>();
+        if (factor.kernel)
+            time_kernel<T>(letter, "getrf", factor.kernel, n, "chosen", 32, 0);
+        if (solve.kernel)
+            time_kernel<T>(letter, "gesv", solve.kernel, n, "chosen", 32, 0);
     }
 }
 

@@ -130,38 +130,5 @@ __device__ __noinline__ void solve_upper(const short *step, const T *A, int64_t 
             b[i * 32 + lane] = x[i];
 }
 
-/* The same with the factors in memory, where netlib's rules for NaN and Inf have made
- * them; speed is no aim. */
-template <class T>
-__device__ __noinline__ void solve_slowly(const T *A, int64_t lda, int n,
-                                          const Pivots &pivots, T *b)
-{
-    const int lane = threadIdx.x % 32;
-    if (lane == 0)
-        for (int k = 0; k < n; k++) {
-            const int64_t p = pivots.get(k);
-            const T x = b[k];
-            b[k] = b[p];
-            b[p] = x;
-        }
-    for (int step = 0; step < 2 * n; step++) {
-        const bool up = step >= n;
-        const int k = up ? 2 * n - 1 - step : step;
-        __syncwarp();
-        T y = b[k];
-        __syncwarp();
-        if (is_zero(y))
-            continue;
-        if (up) {
-            y = div(y, A[k + k * lda]);
-            if (lane == 0)
-                b[k] = y;
-        }
-        for (int i = (up ? 0 : k + 1) + lane; i < (up ? k : n); i += 32)
-            b[i] = sub(b[i], mul(y, A[i + k * lda]));
-    }
-    __syncwarp();
-}
-
 } // namespace bl
 #endif

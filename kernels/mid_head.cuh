@@ -28,26 +28,15 @@ struct MidHead {
 
 /* The same for panel_step() and factor_head(). */
 template <class T, int R, int C>
-struct MidHeadRows {
+struct MidHeadRows : TinyUnits<T> {
     MidHead<T, R, C> &head;
     T *l;  /* column j behind the head begins at l + j m */
     int m; /* rows behind the head */
     unsigned char *source;
-    static constexpr int UNIT = TinyUnit<T>::SIZE;
 
     __device__ __forceinline__ T *row(int i) const
     {
         return head.top + i * head.STRIDE;
-    }
-    template <int N>
-    __device__ __forceinline__ static void get(T *row, int column, T (&x)[N])
-    {
-        TinySheet<T, 32, 32, false>::get(row, column, x);
-    }
-    template <int N>
-    __device__ __forceinline__ static void put(T *row, int column, const T (&x)[N])
-    {
-        TinySheet<T, 32, 32, false>::put(row, column, x);
     }
     __device__ __forceinline__ void put_below(int i, const T (&x)[C]) const
     {
@@ -63,7 +52,7 @@ __device__ __noinline__ void make_head(MidHead<T, R, C> &head, T *l, const T *A,
                                        int64_t lda, int m)
 {
     const Group<32> group;
-    const MidHeadRows<T, R, C> rows = {head, l, m, head.source};
+    const MidHeadRows<T, R, C> rows = {{}, head, l, m, head.source};
     int info = 0, pivot = 0;
     if (is_whole(A))
         factor_head<true, R + 1, C, 32 * R + C>(group, A, lda, C + m, info, pivot, rows);

@@ -61,6 +61,20 @@ BL_CALL void lu_spread_nan(int m, int n, T *c, int rows, int j, int done)
     }
 }
 
+/* Column k of L, l, out of column j > k, c. Meets at its end. */
+template <class T>
+BL_CALL void lu_take(Team &team, int m, int n, T *c, int j, int k, const T *l)
+{
+    const T u = c[k], minus = mul(from_real<T>(-1), u);
+    const int split = lu_split(m, n, k, j);
+    for (int i = k + 1 + int(team.rank()); i < m; i += int(team.size()))
+        if (i >= split)
+            c[i] = add(c[i], mul(minus, l[i]));
+        else if (!is_zero(u))
+            c[i] = sub(c[i], mul(u, l[i]));
+    team.sync();
+}
+
 /* Columns from `done` on, after steps 0 .. done - 1 with their interchanges in all of the
  * matrix; they have not been taken out of the columns from `fresh` on. `info` is theirs;
  * the whole one is returned. */
@@ -84,16 +98,8 @@ BL_CALL int64_t lu_rest(Team &team, int m, int n, T *a, int64_t lda, const Pivot
             lu_spread_nan(m, n, c, m, j, taken);
         }
         team.sync();
-        for (int k = taken; k < steps; k++) {
-            const T u = c[k], minus = mul(from_real<T>(-1), u), *l = a + k * lda;
-            const int split = lu_split(m, n, k, j);
-            for (int i = k + 1 + int(team.rank()); i < m; i += int(team.size()))
-                if (i >= split)
-                    c[i] = add(c[i], mul(minus, l[i]));
-                else if (!is_zero(u))
-                    c[i] = sub(c[i], mul(u, l[i]));
-            team.sync();
-        }
+        for (int k = taken; k < steps; k++)
+            lu_take(team, m, n, c, j, k, a + k * lda);
         if (j >= order)
             continue;
         if (lu_column(team, m - j, c + j, pivots.from(j)) && info == 0)
@@ -107,6 +113,38 @@ BL_CALL int64_t lu_rest(Team &team, int m, int n, T *a, int64_t lda, const Pivot
         team.sync();
     }
     return info;
+}
+
+/* GETRS('N') of one right-hand side with factors in memory. A warp. */
+template <class T>
+__device__ __noinline__ void solve_slowly(const T *A, int64_t lda, int n,
+                                          const Pivots &pivots, T *b)
+{
+    const int lane = threadIdx.x % 32;
+    if (lane == 0)
+        for (int k = 0; k < n; k++) {
+            const int64_t p = pivots.get(k);
+            const T x = b[k];
+            b[k] = b[p];
+            b[p] = x;
+        }
+    for (int step = 0; step < 2 * n; step++) {
+        const bool up = step >= n;
+        const int k = up ? 2 * n - 1 - step : step;
+        __syncwarp();
+        T y = b[k];
+        __syncwarp();
+        if (is_zero(y))
+            continue;
+        if (up) {
+            y = div(y, A[k + k * lda]);
+            if (lane == 0)
+                b[k] = y;
+        }
+        for (int i = (up ? 0 : k + 1) + lane; i < (up ? k : n); i += 32)
+            b[i] = sub(b[i], mul(y, A[i + k * lda]));
+    }
+    __syncwarp();
 }
 
 } // namespace bl

@@ -55,6 +55,30 @@ BL_HD bool quick_root(double d, double &r, double &inverse)
 #endif
 }
 
+/* An approximation of 1 / sqrt(d), of 20 bits or more, for d in the range of
+ * is_near_root(). */
+BL_HD float seed_of_root(float d)
+{
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(d));
+    return y;
+#else
+    return (1 + 0x1p-22f) / sqrtf(d);
+#endif
+}
+
+BL_HD double seed_of_root(double d)
+{
+#ifdef __CUDA_ARCH__
+    double y;
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
+    return y;
+#else
+    return (1 - 0x1p-20) / sqrt(d);
+#endif
+}
+
 /* ---- where the chain through all columns is what takes time ---- */
 
 #ifdef __CUDA_ARCH__
@@ -86,8 +110,7 @@ BL_HD bool has_quick_root(float x)
 /* g near sqrt(x) and h near 1 / (2 sqrt(x)), from an approximation of 20 bits. */
 BL_HD void near_root(double x, double &g, double &h)
 {
-    double y;
-    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+    const double y = seed_of_root(x);
     const double g0 = mul(x, y), h0 = mul(0.5, y);
     const double r = fma(-g0, h0, 0.5), t = fma(r, 1.5, 1.0);
     g = fma(mul(g0, r), t, g0);
@@ -96,8 +119,7 @@ BL_HD void near_root(double x, double &g, double &h)
 
 BL_HD void near_root(float x, float &g, float &h)
 {
-    float y;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    const float y = seed_of_root(x);
     g = mul(x, y);
     h = mul(0.5f, y);
 }
@@ -130,8 +152,7 @@ BL_HD void quick_root(R, R &length, R &scale, R &near)
 
 /* ---- where a few units in the last place do not matter ---- */
 
-/* Approximations of 1 / d and 1 / sqrt(d), of 20 bits or more, for d in the range of
- * is_near_root(). */
+/* An approximation of 1 / d, of 20 bits or more, for d in the range of is_near_root(). */
 BL_HD float seed_of_reciprocal(float d)
 {
 #ifdef __CUDA_ARCH__
@@ -151,28 +172,6 @@ BL_HD double seed_of_reciprocal(double d)
     return y;
 #else
     return (1 + 0x1p-20) / d;
-#endif
-}
-
-BL_HD float seed_of_root(float d)
-{
-#ifdef __CUDA_ARCH__
-    float y;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(d));
-    return y;
-#else
-    return (1 + 0x1p-22f) / sqrtf(d);
-#endif
-}
-
-BL_HD double seed_of_root(double d)
-{
-#ifdef __CUDA_ARCH__
-    double y;
-    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
-    return y;
-#else
-    return (1 - 0x1p-20) / sqrt(d);
 #endif
 }
 

@@ -20,9 +20,9 @@ namespace
 
 constexpr int LIMIT = 32; /* rows and columns */
 
-/* Of GETRF by precision: s, d, c, z. Beyond LIMIT go jobs of one shape that the kernels
- * of tiny_head.cuh are made for. */
-constexpr int FACTORED[BL_PRECISIONS] = {48, 48, 48, 32};
+/* By precision: s, d, c, z. Beyond LIMIT go jobs of one shape that the kernels of
+ * tiny_head.cuh are made for. */
+constexpr int HEADED[BL_PRECISIONS] = {48, 48, 48, 32};
 
 /* Right-hand sides that GESV solves for in the kernel that factors. */
 constexpr int FUSED_COLUMNS = 8;
@@ -60,9 +60,19 @@ namespace
 bool has_head(const struct bl_job *job)
 {
     const int64_t order = order_of(job), least = job->m < job->n ? job->m : job->n;
-    return job->routine == BL_GETRF && order > LIMIT &&
-           order <= FACTORED[job->precision] && !job->items &&
-           least > 4 * (tiny_class(order) + 1) - LIMIT;
+    if (order <= LIMIT || order > HEADED[job->precision] || job->items)
+        return false;
+    switch (job->routine) {
+    case BL_GETRF:
+    case BL_GETRFSP:
+        return least > 4 * (tiny_class(order) + 1) - LIMIT; /* the head's columns */
+    case BL_GESV:
+        return job->nrhs <= FUSED_COLUMNS;
+    case BL_GEDET:
+        return true;
+    default:
+        return false;
+    }
 }
 
 bool takes(const struct bl_job *job, const Card &)

@@ -1,5 +1,5 @@
-/* How matrices of at most 32 rows and columns, of getrf a few more, come to kernels of
- * their own.
+/* How matrices of at most 32 rows and columns, for some routines a few more, come to
+ * kernels of their own.
  *
  * engine.cu asks the family in tiny.cu, which picks one of the kernels that tiny_*.cu
  * instantiate. None of them needs a work space.

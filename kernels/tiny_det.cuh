@@ -17,9 +17,28 @@
 namespace bl
 {
 
-/* Of the diagonal, whose element s L + lane is a lane's u[s], or minus it if the pivot
- * came from another row. Returned is whether it is finite; only then, if FINITE, it is
- * written. */
+/* What is asked for, by one lane. Returned is whether the product is finite; only then,
+ * if FINITE, it is written. */
+template <bool FINITE, class T>
+__device__ __forceinline__ bool put_determinant(const TinyArguments &g,
+                                                const TinyProblem<T> &p, bool writes,
+                                                const Product<T> &det, int info)
+{
+    const bool finite = is_finite(det.value);
+    if (writes && p.there && (finite || !FINITE)) {
+        T phase = from_real<T>(0);
+        Real<T> logabs = -Real<T>(INFINITY);
+        if (info == 0)
+            phase_and_logarithm(det, phase, logabs);
+        *(T *)tiny_operand(g.phase, p.item, sizeof(T)) = phase;
+        *(Real<T> *)tiny_operand(g.logabs, p.item, sizeof(Real<T>)) = logabs;
+        put_integer(g.info, p.item, g.int_size, 0, info);
+    }
+    return finite;
+}
+
+/* The same of the diagonal, whose element s L + lane is a lane's u[s], or minus it if the
+ * pivot came from another row. */
 template <bool FINITE, int L, int R, class T>
 __device__ __forceinline__ bool
 put_determinant(const TinyArguments &g, const TinyProblem<T> &p, const Group<L> &group,
@@ -31,17 +50,7 @@ put_determinant(const TinyArguments &g, const TinyProblem<T> &p, const Group<L> 
         if (s * L + group.row < p.n)
             share[s] = product_of(u[s]);
     const Product<T> det = by_halves<L>(share, threadIdx.x % 32);
-    const bool finite = is_finite(det.value);
-    if (group.row == 0 && p.there && (finite || !FINITE)) {
-        T phase = from_real<T>(0);
-        Real<T> logabs = -Real<T>(INFINITY);
-        if (info == 0)
-            phase_and_logarithm(det, phase, logabs);
-        *(T *)tiny_operand(g.phase, p.item, sizeof(T)) = phase;
-        *(Real<T> *)tiny_operand(g.logabs, p.item, sizeof(Real<T>)) = logabs;
-        put_integer(g.info, p.item, g.int_size, 0, info);
-    }
-    return finite;
+    return put_determinant<FINITE>(g, p, group.row == 0, det, info);
 }
 
 /* In a copy of N columns that the warp may write over, as it may over N pivots. */

@@ -9,6 +9,8 @@
 #ifndef BL_TINY_HEAD_CUH
 #define BL_TINY_HEAD_CUH
 
+#include "mid_rest.cuh"
+#include "mid_scaled_rest.cuh"
 #include "tiny_sheet.cuh"
 
 namespace bl
@@ -17,13 +19,15 @@ namespace bl
 /* The panel, its rows of U and where rows come from. Rows have an odd number of 16-byte
  * units, so that those of neighbouring lanes do not meet in a bank. */
 template <class T, int HEAD>
-struct TinyHead {
-    static constexpr int UNIT = TinyUnit<T>::SIZE;
+struct TinyHead : TinyUnits<T> {
+    using TinyUnits<T>::UNIT;
     static constexpr int TOP = ((HEAD + 32) / UNIT | 1) * UNIT;
     static constexpr int BELOW = (HEAD / UNIT | 1) * UNIT;
     static_assert(HEAD % UNIT == 0, "rows are whole units");
     T *top;                /* rows 0 .. HEAD - 1 of the result */
     T *below;              /* L of the panel in the rows behind them */
+    T *done;               /* a lane's row of what is left, as done_row() */
+    Real<T> *scale;        /* of the rows of the input, for SCALED */
     unsigned char *source; /* which row of the input has come to a row */
 
     /* As TinySheet's, for panel_step(). */
@@ -31,35 +35,35 @@ struct TinyHead {
     {
         return top + i * TOP;
     }
-    template <int C>
-    __device__ __forceinline__ static void get(T *row, int column, T (&x)[C])
-    {
-        TinySheet<T, 32, 32, false>::get(row, column, x);
-    }
-    template <int C>
-    __device__ __forceinline__ static void put(T *row, int column, const T (&x)[C])
-    {
-        TinySheet<T, 32, 32, false>::put(row, column, x);
-    }
     __device__ __forceinline__ void put_below(int i, const T (&x)[HEAD]) const
     {
-        put(below + i * BELOW, 0, x);
+        this->put(below + i * BELOW, 0, x);
     }
 };
 
-template <class T, int HEAD>
-__device__ __forceinline__ TinyHead<T, HEAD> own_head()
+/* With rows that are `done` if DONE; from `top` on at least LEAST elements. */
+template <class T, int HEAD, bool DONE, Rule RULE = LARGEST, int LEAST = 0>
+__device__ __forceinline__ TinyHead<T, HEAD> own_head(const Group<32> &group)
 {
     using Head = TinyHead<T, HEAD>;
-    __shared__ __align__(16) T top[HEAD * Head::TOP], below[32 * Head::BELOW];
+    constexpr int PITCH = Pitch<T, 32>::VALUE;
+    constexpr int BELOW = HEAD * Head::TOP, END = BELOW + 32 * Head::BELOW;
+    constexpr int SIZE = END + (DONE ? 32 * PITCH : 0);
+    __shared__ __align__(16) T memory[SIZE > LEAST ? SIZE : LEAST];
     __shared__ unsigned char source[HEAD + 32];
-    return {top, below, source};
+    T *const done = DONE ? memory + END + group.row * PITCH : nullptr;
+    Real<T> *scale = nullptr;
+    if constexpr (RULE == SCALED) {
+        __shared__ Real<T> scales[HEAD + 32];
+        scale = scales;
+    }
+    return {{}, memory, memory + BELOW, done, scale, source};
 }
 
 /* Steps from C on. In lane k `pivot` becomes the row that step k exchanges with row k. */
-template <int C, class T, int R, int W, int ROWS, class Head>
+template <int C, class T, int R, int W, int ROWS, Rule RULE, class Head>
 __device__ __forceinline__ void head_steps(const Group<32> &group,
-                                           SheetPanel<T, R, W, ROWS> &r, int &info,
+                                           SheetPanel<T, R, W, ROWS, RULE> &r, int &info,
                                            int &pivot, const Head &head)
 {
     const int label = panel_step<C>(group, r, 0, true, info, head);
@@ -69,17 +73,19 @@ __device__ __forceinline__ void head_steps(const Group<32> &group,
 }
 
 /* The first W columns of `a`, which has m rows, at most ROWS and R a lane. */
-template <bool WHOLE, int R, int W, int ROWS, class T, class Head>
+template <bool WHOLE, int R, int W, int ROWS, Rule RULE = LARGEST, class T, class Head>
 __device__ __forceinline__ void factor_head(const Group<32> &group, const T *a,
                                             int64_t lda, int m, int &info, int &pivot,
                                             const Head &head)
 {
-    SheetPanel<T, R, W, ROWS> r;
+    SheetPanel<T, R, W, ROWS, RULE> r;
     BL_UNROLL
     for (int s = 0; s < R; s++) {
         const int row = s * 32 + group.row;
         const bool inside = row < m;
         r.id[s] = renewed(inside ? r.id_of(row) : 0);
+        if constexpr (RULE == SCALED)
+            r.scale[s] = head.scale[inside ? row : 0];
         BL_UNROLL
         for (int j = 0; j < W; j++) {
             const T *const from = a + row + j * lda;
@@ -177,39 +183,67 @@ __device__ __forceinline__ void store_head(const Group<32> &group, T *a, int64_t
         store(a + HEAD + position + k * lda, head.below[group.row * head.BELOW + k]);
 }
 
-/* GETRF of a matrix of more than HEAD and at most HEAD + 32 rows and columns; a warp,
- * which is a block, each. Shared memory: TinyHead, and done_row(). */
-template <class T, int N, int BLOCKS, int S = tiny_window<T>(32)>
-__global__ void BL_TINY_BOUNDS(1, BLOCKS)
-    tiny_head_factor(const __grid_constant__ TinyArguments g)
+/* One over the largest element of each row of the input. */
+template <class T, int HEAD>
+__device__ __forceinline__ void find_scales(const Group<32> &group,
+                                            const TinyProblem<T> &p,
+                                            const TinyHead<T, HEAD> &head)
 {
-    constexpr int HEAD = N - 32;
-    const auto head = own_head<T, HEAD>();
-    const Group<32> group;
-    const TinyProblem<T> p(g, blockIdx.x);
-    const int m = p.m - HEAD, n = p.n - HEAD; /* what is left */
-    T *const rest = p.a + HEAD * p.lda;       /* its columns */
-    int info = 0, pivot = 0;
+    for (int row = group.row; row < p.m; row += 32)
+        head.scale[row] = row_scale(p.a + row, p.lda, p.n);
+    __syncwarp();
+}
+
+/* The head's steps in all of the matrix, of which r becomes what is left. */
+template <Rule RULE, class T, int HEAD>
+__device__ __forceinline__ void take_head(const Group<32> &group, const TinyProblem<T> &p,
+                                          Row<T, 32> &r, int &info, int &pivot,
+                                          const TinyHead<T, HEAD> &head)
+{
+    constexpr int ROWS = HEAD + 32;
+    const int m = p.m - HEAD, n = p.n - HEAD;
+    const T *const rest = p.a + HEAD * p.lda; /* its columns */
     if (is_whole(p.a)) {
-        factor_head<true, 2, HEAD, N>(group, p.a, p.lda, p.m, info, pivot, head);
+        factor_head<true, 2, HEAD, ROWS, RULE>(group, p.a, p.lda, p.m, info, pivot, head);
         solve_head<true>(group, rest, p.lda, n, head);
     } else {
-        factor_head<false, 2, HEAD, N>(group, p.a, p.lda, p.m, info, pivot, head);
+        factor_head<false, 2, HEAD, ROWS, RULE>(group, p.a, p.lda, p.m, info, pivot,
+                                                head);
         solve_head<false>(group, rest, p.lda, n, head);
     }
-    Row<T, 32> r;
     const bool inside = group.row < m;
     load_row(r.a, rest + (inside ? head.source[HEAD + group.row] : 0), p.lda, n, inside);
     if (inside)
         update_row(r.a, group.row, head);
-    eliminate<LARGEST, false, S>(group, r, m, n, min(m, n),
-                                 done_row<T, 32, (S > 0)>(group.row));
-    /* What is not finite in the head makes something behind it so. */
-    if (group.ballot(r.again) != 0) {
-        factor_slowly<T>(g, blockIdx.x);
-        return;
-    }
-    store_row(r.a, rest + HEAD + r.position, p.lda, n, inside);
+}
+
+/* Whether the matrix has to be done again. What is not finite in the head makes something
+ * behind it so; but by another rule than the largest an infinite pivot may be a wrong
+ * choice, and leaves no trace but itself. */
+template <Rule RULE, class T, int HEAD>
+__device__ __forceinline__ bool is_odd(const Group<32> &group, const Row<T, 32> &r,
+                                       const TinyHead<T, HEAD> &head)
+{
+    bool odd = r.again;
+    if (RULE == SCALED && group.row < HEAD)
+        odd = odd || !is_finite(head.row(group.row)[group.row]);
+    return group.ballot(odd) != 0;
+}
+
+template <int HEAD, class T>
+__device__ __forceinline__ int whole_info(int info, const Row<T, 32> &r)
+{
+    return info ? info : r.info ? HEAD + r.info : 0;
+}
+
+/* The factors, IPIV and INFO; `info` is the head's, and the whole one is returned. */
+template <class T, int HEAD>
+__device__ __forceinline__ int
+store_all(const Group<32> &group, const TinyArguments &g, const TinyProblem<T> &p,
+          const Row<T, 32> &r, int info, int pivot, const TinyHead<T, HEAD> &head)
+{
+    const int m = p.m - HEAD, n = p.n - HEAD;
+    store_row(r.a, p.a + HEAD + HEAD * p.lda + r.position, p.lda, n, group.row < m);
     if (is_whole(p.a))
         store_head<true>(group, p.a, p.lda, p.n, r.position, head);
     else
@@ -218,11 +252,64 @@ __global__ void BL_TINY_BOUNDS(1, BLOCKS)
         put_integer(g.ipiv, p.item, g.int_size, group.row, pivot + 1);
     if (group.row < min(m, n))
         put_integer(g.ipiv, p.item, g.int_size, HEAD + group.row, HEAD + r.pivot + 1);
+    info = whole_info<HEAD>(info, r);
     if (group.row == 0)
-        put_integer(g.info, p.item, g.int_size, 0,
-                    info     ? info
-                    : r.info ? HEAD + r.info
-                             : 0);
+        put_integer(g.info, p.item, g.int_size, 0, info);
+    return info;
+}
+
+/* The warp, which is a block. */
+__device__ __forceinline__ Team warp_team()
+{
+    Team team;
+    team.thread = threadIdx.x;
+    team.threads = 32;
+    return team;
+}
+
+/* As factor_again() does it, of more than 32 rows or columns; INFO. A block of one warp;
+ * `scale`: of the rows as they were, for SCALED. */
+template <class T, Rule RULE = LARGEST>
+BL_CALL int factor_slowly(const TinyArguments &g, int64_t number,
+                          Real<T> *scale = nullptr)
+{
+    const TinyProblem<T> p(g, number);
+    const Pivots pivots = tiny_pivots(g, p.item);
+    Team team = warp_team();
+    int64_t info;
+    if constexpr (RULE == SCALED)
+        info = plain_rest(team, p.m, p.n, p.a, p.lda, pivots, scale, 0, 0);
+    else
+        info = lu_rest(team, p.m, p.n, p.a, p.lda, pivots, 0, p.n, 0);
+    if (threadIdx.x == 0)
+        put_integer(g.info, p.item, g.int_size, 0, info);
+    return int(info);
+}
+
+/* GETRF or GETRFSP of a matrix of more than HEAD and at most HEAD + 32 rows and columns;
+ * a warp, which is a block, each. Shared memory: TinyHead. */
+template <class T, int N, int BLOCKS, Rule RULE = LARGEST, int S = tiny_window<T>(32)>
+__global__ void BL_TINY_BOUNDS(1, BLOCKS)
+    tiny_head_factor(const __grid_constant__ TinyArguments g)
+{
+    constexpr int HEAD = N - 32;
+    const Group<32> group;
+    const auto head = own_head<T, HEAD, (S > 0), RULE>(group);
+    const TinyProblem<T> p(g, blockIdx.x);
+    const int m = p.m - HEAD, n = p.n - HEAD; /* what is left */
+    int info = 0, pivot = 0;
+    Row<T, 32> r;
+    Real<T> scale = 1;
+    if constexpr (RULE == SCALED)
+        find_scales(group, p, head);
+    take_head<RULE>(group, p, r, info, pivot, head);
+    if constexpr (RULE == SCALED)
+        scale = head.scale[group.row < m ? head.source[HEAD + group.row] : 0];
+    eliminate<RULE, false, S>(group, r, m, n, min(m, n), head.done, scale);
+    if (is_odd<RULE>(group, r, head))
+        factor_slowly<T, RULE>(g, blockIdx.x, head.scale);
+    else
+        store_all(group, g, p, r, info, pivot, head);
 }
 
 } // namespace bl

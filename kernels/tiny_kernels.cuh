@@ -9,7 +9,7 @@
 
 #include "tiny_bounds.cuh"
 #include "tiny_det.cuh"
-#include "tiny_head.cuh"
+#include "tiny_head_solve.cuh"
 #include "tiny_rows_inverse.cuh"
 #include "tiny_rows_solve.cuh"
 #include "tiny_sheet_solve.cuh"
@@ -88,12 +88,24 @@ constexpr RowsChoice rows_choices[] = {
     {BL_GETRFSP, BL_S, 20, 8, 20, SHEET},
     {BL_GETRFSP, BL_S, 24, 8, 18, SHEET_BY_COLUMNS},
     {BL_GETRFSP, BL_S, 28, 8, 12, SHEET},
+    {BL_GETRFSP, BL_S, 36, 32, 28, HEAD},
+    {BL_GETRFSP, BL_S, 40, 32, 28, HEAD},
+    {BL_GETRFSP, BL_S, 44, 32, 28, HEAD},
+    {BL_GETRFSP, BL_S, 48, 32, 24, HEAD},
     {BL_GETRFSP, BL_D, 20, 8, 14, SHEET},
     {BL_GETRFSP, BL_D, 24, 8, 10, SHEET},
     {BL_GETRFSP, BL_D, 28, 8, 7, SHEET},
+    {BL_GETRFSP, BL_D, 36, 32, 20, HEAD},
+    {BL_GETRFSP, BL_D, 40, 32, 20, HEAD},
+    {BL_GETRFSP, BL_D, 44, 32, 16, HEAD},
+    {BL_GETRFSP, BL_D, 48, 32, 12, HEAD},
     {BL_GETRFSP, BL_C, 20, 8, 14, SHEET},
     {BL_GETRFSP, BL_C, 24, 8, 10, SHEET},
     {BL_GETRFSP, BL_C, 28, 8, 8, SHEET},
+    {BL_GETRFSP, BL_C, 36, 32, 16, HEAD},
+    {BL_GETRFSP, BL_C, 40, 32, 16, HEAD},
+    {BL_GETRFSP, BL_C, 44, 32, 16, HEAD},
+    {BL_GETRFSP, BL_C, 48, 32, 12, HEAD},
     {BL_GETRFSP, BL_Z, 20, 16, 15, SHEET},
     {BL_GETRFSP, BL_Z, 24, 16, 11, SHEET},
     {BL_GETRFSP, BL_Z, 28, 16, 8, SHEET},
@@ -102,11 +114,19 @@ constexpr RowsChoice rows_choices[] = {
     {BL_GESV, BL_S, 20, 8, 20, SHEET},
     {BL_GESV, BL_S, 24, 8, 16},
     {BL_GESV, BL_S, 32, 16, 18, SHEET},
+    {BL_GESV, BL_S, 36, 32, 28, HEAD},
+    {BL_GESV, BL_S, 40, 32, 28, HEAD},
+    {BL_GESV, BL_S, 44, 32, 28, HEAD},
+    {BL_GESV, BL_S, 48, 32, 24, HEAD},
     {BL_GESV, BL_D, 12, 4, 12},
     {BL_GESV, BL_D, 16, 8, 16},
     {BL_GESV, BL_D, 20, 8, 14, SHEET},
     {BL_GESV, BL_D, 24, 8, 10, SHEET},
     {BL_GESV, BL_D, 28, 8, 7, SHEET},
+    {BL_GESV, BL_D, 36, 32, 20, HEAD},
+    {BL_GESV, BL_D, 40, 32, 20, HEAD},
+    {BL_GESV, BL_D, 44, 32, 16, HEAD},
+    {BL_GESV, BL_D, 48, 32, 12, HEAD},
     {BL_GESV, BL_C, 8, 4, 20},
     {BL_GESV, BL_C, 12, 4, 12},
     {BL_GESV, BL_C, 16, 8, 12},
@@ -114,6 +134,10 @@ constexpr RowsChoice rows_choices[] = {
     {BL_GESV, BL_C, 24, 8, 10, SHEET},
     {BL_GESV, BL_C, 28, 8, 8, SHEET},
     {BL_GESV, BL_C, 32, 16, 12, SHEET},
+    {BL_GESV, BL_C, 36, 32, 16, HEAD},
+    {BL_GESV, BL_C, 40, 32, 16, HEAD},
+    {BL_GESV, BL_C, 44, 32, 16, HEAD},
+    {BL_GESV, BL_C, 48, 32, 12, HEAD},
     {BL_GESV, BL_Z, 12, 4, 8},
     {BL_GESV, BL_Z, 16, 8, 8},
     {BL_GESV, BL_Z, 20, 16, 15, SHEET},
@@ -196,25 +220,30 @@ TinyKernel getrfsp_no_sheet()
                     32, 32 / choice.lanes};                                              \
     }
 BL_TINY_SHEET(getrf_no_head, BL_GETRF, tiny_sheet_factor, getrf_no_sheet)
-BL_TINY_SHEET(gesv_kernel, BL_GESV, tiny_sheet_gesv, gesv_no_sheet)
-BL_TINY_SHEET(getrfsp_kernel, BL_GETRFSP, tiny_sheet_factor, getrfsp_no_sheet, , SCALED)
+BL_TINY_SHEET(gesv_no_head, BL_GESV, tiny_sheet_gesv, gesv_no_sheet)
+BL_TINY_SHEET(getrfsp_no_head, BL_GETRFSP, tiny_sheet_factor, getrfsp_no_sheet, , SCALED)
 #undef BL_TINY_SHEET
 
-template <class T, int N>
-TinyKernel getrf_kernel()
-{
-    constexpr RowsChoice choice = rows_choice<T>(BL_GETRF, N);
-    if constexpr (choice.how == HEAD)
-        return {(const void *)tiny_head_factor<T, N, choice.blocks>, 32, 1};
-    else if constexpr (N > 32) /* the kernels of mid.cu are ahead */
-        return {};
-    else
-        return getrf_no_head<T, N>();
-}
+/* And with the fourth, which alone goes beyond 32. */
+#define BL_TINY_HEAD(name, routine, head_kernel, otherwise, ...)                         \
+    template <class T, int N>                                                            \
+    TinyKernel name()                                                                    \
+    {                                                                                    \
+        constexpr RowsChoice choice = rows_choice<T>(routine, N);                        \
+        if constexpr (choice.how == HEAD)                                                \
+            return {(const void *)head_kernel<T, N, choice.blocks __VA_ARGS__>, 32, 1};  \
+        else if constexpr (N > 32) /* the kernels of mid.cu are ahead */                 \
+            return {};                                                                   \
+        else                                                                             \
+            return otherwise<T, N>();                                                    \
+    }
+BL_TINY_HEAD(getrf_kernel, BL_GETRF, tiny_head_factor, getrf_no_head)
+BL_TINY_HEAD(gesv_kernel, BL_GESV, tiny_head_gesv, gesv_no_head)
+BL_TINY_HEAD(getrfsp_kernel, BL_GETRFSP, tiny_head_factor, getrfsp_no_head, , SCALED)
 
 /* GEDET is GETRF but for its end, and so are its choices. */
 template <class T, int N>
-TinyKernel gedet_kernel()
+TinyKernel gedet_no_head()
 {
     constexpr RowsChoice choice = rows_choice<T>(BL_GETRF, N);
     if constexpr (choice.lanes == 0)
@@ -227,6 +256,9 @@ TinyKernel gedet_kernel()
                 32 / choice.lanes};
 }
 
+BL_TINY_HEAD(gedet_kernel, BL_GETRF, tiny_head_gedet, gedet_no_head)
+#undef BL_TINY_HEAD
+
 /* A class every four columns for what is called often, ... */
 #define BL_TINY_CLASSES(of)                                                              \
     {                                                                                    \
@@ -234,7 +266,7 @@ TinyKernel gedet_kernel()
                                              of(20), of(24), of(28), of(32)};            \
         return classes[size];                                                            \
     }
-/* ... further ones of it for GETRF, ... */
+/* ... further ones for what has heads, ... */
 #define BL_TINY_MORE_CLASSES(of)                                                         \
     {                                                                                    \
         static const TinyKernel more[] = {of(36), of(40), of(44), of(48)};               \
@@ -266,6 +298,7 @@ TinyKernel tiny_kernel(enum bl_routine_id routine, int size)
         BL_TINY_MORE_CLASSES(BL_TINY_GETRF)
         BL_TINY_CLASSES(BL_TINY_GETRF)
     case BL_GESV:
+        BL_TINY_MORE_CLASSES(BL_TINY_GESV)
         BL_TINY_CLASSES(BL_TINY_GESV)
     case BL_GETRS:
         BL_TINY_CLASSES(BL_TINY_GETRS)
@@ -275,10 +308,12 @@ TinyKernel tiny_kernel(enum bl_routine_id routine, int size)
     case BL_GETRI_OOP:
         BL_TINY_CLASSES(BL_TINY_GETRI)
     case BL_GETRFSP:
+        BL_TINY_MORE_CLASSES(BL_TINY_GETRFSP)
         BL_TINY_CLASSES(BL_TINY_GETRFSP)
     case BL_GETRFNP:
         BL_TINY_COARSE(BL_GETRFNP, tiny_factor, BESIDE_FACTOR, , NEXT)
     default: /* GEDET */
+        BL_TINY_MORE_CLASSES(BL_TINY_GEDET)
         BL_TINY_CLASSES(BL_TINY_GEDET)
     }
 }

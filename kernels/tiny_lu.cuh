@@ -185,18 +185,17 @@ __device__ __forceinline__ void eliminate_window(const Group<L> &group, Row<T, N
 
 /* All steps, and in b where EXTRA says so. `steps` is the same in the warp; a group whose
  * matrix has fewer rests after its own. `done`: N elements of the lane's own in shared
- * memory, where the rows are then, unless S is 0, which means all steps unrolled. */
+ * memory, where the rows are then, unless S is 0, which means all steps unrolled. `scale`
+ * is the row's for SCALED. */
 template <Rule RULE, bool EXTRA, int S, int L, class T, int N>
 __device__ __forceinline__ void eliminate_steps(const Group<L> &group, Row<T, N> &r,
-                                                int m, int n, int steps, T *done)
+                                                int m, int n, int steps, T *done,
+                                                Real<T> scale = 1)
 {
     const int own_steps = min(m, n);
     r.position = group.row < m ? group.row : -1;
     r.pivot = r.source = r.info = 0;
     r.diagonal = one<T>();
-    Real<T> scale = 1;
-    if (RULE == SCALED)
-        scale = row_scale(r.a);
     if constexpr (S > 0)
         eliminate_window<RULE, EXTRA, S, N>(group, r, 0, own_steps, steps, scale, done);
     else
@@ -206,9 +205,9 @@ __device__ __forceinline__ void eliminate_steps(const Group<L> &group, Row<T, N>
 /* The same in place, and whether it has to be done again. */
 template <Rule RULE, bool EXTRA, int S, int L, class T, int N>
 __device__ __forceinline__ void eliminate(const Group<L> &group, Row<T, N> &r, int m,
-                                          int n, int steps, T *done)
+                                          int n, int steps, T *done, Real<T> scale = 1)
 {
-    eliminate_steps<RULE, EXTRA, S>(group, r, m, n, steps, done);
+    eliminate_steps<RULE, EXTRA, S>(group, r, m, n, steps, done, scale);
     if constexpr (S > 0) {
         BL_UNROLL
         for (int j = 0; j < N; j++)
@@ -292,9 +291,12 @@ __global__ void BL_TINY_BOUNDS(WARPS, BLOCKS)
     const TinyProblem<T> p(g, number);
     Row<T, N> r;
     load_row(r.a, p.a + group.row, p.lda, p.n, group.row < p.m);
+    Real<T> scale = 1;
+    if (RULE == SCALED)
+        scale = row_scale(r.a);
     /* Always all steps where shapes differ: bits must not depend on the neighbours. */
     eliminate<RULE, false, S>(group, r, p.m, p.n, g.items ? N : min(g.m, g.n),
-                              done_row<T, N, (S > 0)>(group.row));
+                              done_row<T, N, (S > 0)>(group.row), scale);
     const bool again = group.ballot(r.again && p.there) != 0;
     const bool mine = p.there && !again;
     store_row(r.a, p.a + r.position, p.lda, p.n, mine && group.row < p.m);

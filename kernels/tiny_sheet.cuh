@@ -1,5 +1,5 @@
-/* LU factorization of matrices of up to 32 rows and columns, or a few more, in shared
- * memory, four columns at a time.
+/* LU factorization of matrices of up to 32 rows and columns in shared memory, four
+ * columns at a time.
  *
  * For tiny_kernels.cuh where it is faster than tiny_lu.cuh and tiny_rows.cuh. A group
  * of L lanes owns a matrix, which lies by rows in shared memory from the one read to the
@@ -12,7 +12,6 @@
 #ifndef BL_TINY_SHEET_CUH
 #define BL_TINY_SHEET_CUH
 
-#include "mid_rest.cuh"
 #include "tiny_board.cuh"
 #include "tiny_lu.cuh"
 
@@ -21,37 +20,14 @@ namespace bl
 
 constexpr int PANEL = 4; /* columns */
 
-/* A group's matrix in shared memory, row i at p + i PITCH; rows are an odd number of
- * 16-byte units, so that those of neighbouring lanes do not meet in a bank. EXTRA: column
- * N is a right-hand side. By another rule than the largest `scale` has a row's scale. */
-template <class T, int N, int L, bool EXTRA>
-struct TinySheet {
+/* How rows in shared memory are read and written, whole units of them. */
+template <class T>
+struct TinyUnits {
     static constexpr int UNIT = TinyUnit<T>::SIZE;
-    static constexpr int UNITS = N / UNIT + EXTRA;
-    static constexpr int PITCH = (UNITS | 1) * UNIT;
-    static constexpr int SIZE = N * PITCH;
-    static constexpr int SLOTS = (N + L - 1) / L; /* rows a lane */
-    static_assert(N % PANEL == 0 && PANEL % UNIT == 0, "panels are whole units");
-    T *p;       /* the group's */
-    int *pivot; /* IPIV(i + 1) - 1 */
-    Real<T> *scale;
 
-    __device__ __forceinline__ T *row(int i) const
-    {
-        return p + i * PITCH;
-    }
     __device__ __forceinline__ static TinyUnit<T> &unit(T *row, int column)
     {
         return *(TinyUnit<T> *)(row + column);
-    }
-    /* For solve_lower() and solve_upper(), as TinyBoard has it. */
-    __device__ __forceinline__ static int lower(int at, int j)
-    {
-        return at + j;
-    }
-    __device__ __forceinline__ static int upper(int at, int)
-    {
-        return at;
     }
     /* Columns column .. column + C - 1 of a row. */
     template <int C>
@@ -79,6 +55,37 @@ struct TinySheet {
     }
 };
 
+/* A group's matrix in shared memory, row i at p + i PITCH; rows are an odd number of
+ * 16-byte units, so that those of neighbouring lanes do not meet in a bank. EXTRA: column
+ * N is a right-hand side. By another rule than the largest `scale` has a row's scale. */
+template <class T, int N, int L, bool EXTRA>
+struct TinySheet : TinyUnits<T> {
+    using TinyUnits<T>::UNIT;
+    static constexpr int UNITS = N / UNIT + EXTRA;
+    static constexpr int PITCH = (UNITS | 1) * UNIT;
+    static constexpr int SIZE = N * PITCH;
+    static constexpr int SLOTS = (N + L - 1) / L; /* rows a lane */
+    static_assert(N <= 32 && N % PANEL == 0 && PANEL % UNIT == 0,
+                  "panels are whole units");
+    T *p;       /* the group's */
+    int *pivot; /* IPIV(i + 1) - 1 */
+    Real<T> *scale;
+
+    __device__ __forceinline__ T *row(int i) const
+    {
+        return p + i * PITCH;
+    }
+    /* For solve_lower() and solve_upper(), as TinyBoard has it. */
+    __device__ __forceinline__ static int lower(int at, int j)
+    {
+        return at + j;
+    }
+    __device__ __forceinline__ static int upper(int at, int)
+    {
+        return at;
+    }
+};
+
 template <class T, int N, int L, bool EXTRA, Rule RULE = LARGEST>
 __device__ __forceinline__ TinySheet<T, N, L, EXTRA> own_sheet(const Group<L> &group)
 {
@@ -91,7 +98,7 @@ __device__ __forceinline__ TinySheet<T, N, L, EXTRA> own_sheet(const Group<L> &g
         __shared__ Real<T> scales[GROUPS][N];
         scale = scales[number];
     }
-    return {sheets + number * SIZE, numbers[number], scale};
+    return {{}, sheets + number * SIZE, numbers[number], scale};
 }
 
 /* A lane's part of a panel of W columns, of a matrix of at most ROWS rows. Rows are
@@ -612,20 +619,6 @@ __device__ __forceinline__ void find_scales(const Group<L> &group, int columns,
     }
 }
 
-/* As factor_again() does it, of more than 32 rows or columns. A block of one warp. */
-template <class T>
-BL_CALL void factor_slowly(const TinyArguments &g, int64_t number)
-{
-    const TinyProblem<T> p(g, number);
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = 32;
-    const int64_t info =
-        lu_rest(team, p.m, p.n, p.a, p.lda, tiny_pivots(g, p.item), 0, p.n, 0);
-    if (threadIdx.x == 0)
-        put_integer(g.info, p.item, g.int_size, 0, info);
-}
-
 /* GETRF, GETRFSP. A group of L lanes owns a matrix, a warp, which is a block, 32 / L
  * matrices. Shared memory: TinySheet. */
 template <class T, int N, int L, int BLOCKS, bool GROUPED, Rule RULE = LARGEST>
@@ -651,13 +644,8 @@ __global__ void BL_TINY_BOUNDS(1, BLOCKS)
     if (mine)
         store_numbers(group, g, p, info, sheet);
     store_sheet<GROUPED>(group, g, p, mine, sheet);
-    for_groups<L>(p.there && !finite, number, [&](int64_t i) {
-        static_assert(N <= 32 || RULE == LARGEST, "factor_slowly() has no other");
-        if constexpr (N <= 32)
-            factor_again<T, RULE>(g, i);
-        else
-            factor_slowly<T>(g, i);
-    });
+    for_groups<L>(p.there && !finite, number,
+                  [&](int64_t i) { factor_again<T, RULE>(g, i); });
 }
 
 } // namespace bl

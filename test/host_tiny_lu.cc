@@ -9,7 +9,7 @@
  */
 #include "host_cuda.h"
 #include "tiny_det.cuh"
-#include "tiny_head.cuh"
+#include "tiny_head_solve.cuh"
 #include "tiny_rows_inverse.cuh"
 #include "tiny_rows_solve.cuh"
 #include "tiny_sheet_solve.cuh"
@@ -215,15 +215,19 @@ void test_sheet(int launches)
     }
 }
 
-/* Beyond 32: in a sheet, and by a head. */
-template <class T, int N, int L>
-void test_more(int launches)
+/* By a head, one shape a launch. */
+template <class T, int N>
+void test_head(int launches)
 {
-    Report sheet(title<T>("getrf") + text(", N = %d in a sheet, %d lanes", N, L));
-    test_kernel<T>(sheet, GETRF, tiny_sheet_factor<T, N, L, 1, true>, N, 32 / L,
-                   launches);
-    Report head(title<T>("getrf") + text(", N = %d by a head", N));
-    test_kernel<T>(head, GETRF, tiny_head_factor<T, N, 1>, N, 1, 2 * launches, N - 31);
+    auto test = [&](const char *name, Routine routine, void (*kernel)(TinyArguments),
+                    int count) {
+        Report report(title<T>(name) + text(", N = %d by a head", N));
+        test_kernel<T>(report, routine, kernel, N, 1, count, N - 31);
+    };
+    test("getrf", GETRF, tiny_head_factor<T, N, 1>, 2 * launches);
+    test("gesv", GESV, tiny_head_gesv<T, N, 1>, 2 * launches);
+    test("gedet", GEDET, tiny_head_gedet<T, N, 1>, launches);
+    test("getrfsp", GETRFSP, tiny_head_factor<T, N, 1, SCALED>, 2 * launches);
 }
 
 template <class T, int N, bool MORE = false>
@@ -275,10 +279,10 @@ void test_all(int launches)
     test_rows<T, 28, 16>(launches);
     test_rows<T, 32, 16>(launches);
     const auto before = dice; /* for the other types' cases to stay what they were */
-    test_more<T, 36, 16>(launches);
-    test_more<T, 40, 16>(launches);
-    test_more<T, 44, 32>(launches);
-    test_more<T, 48, 32>(launches);
+    test_head<T, 36>(launches);
+    test_head<T, 40>(launches);
+    test_head<T, 44>(launches);
+    test_head<T, 48>(launches);
     dice = before;
 }
 

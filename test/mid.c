@@ -544,13 +544,14 @@ static void compare(enum bl_precision precision, int64_t batches, enum kind kind
     free(b);
 }
 
-/* The largest orders of a kernel: the rows of mid_lu_[sdcz].cu and mid_scaled_[sdcz].cu;
- * where 227 KB hold no more of L on the chip (d 214, c 215, z 155) or of a panel beside
- * its strips (z 206); the rows of the panels of mid_blocked.cuh (128 to 512, and 64 more,
- * behind the first panel); the next to last. */
-static const int64_t hand_over[] = {48,  56,  58,  64,  68,  72,  80,  84,  96,  100,
-                                    104, 112, 128, 144, 155, 160, 192, 204, 206, 214,
-                                    215, 224, 256, 270, 320, 512, 576, 1023};
+/* The orders of tiny_head.cuh, and the largest ones of other kernels: the rows of
+ * mid_lu_[sdcz].cu and mid_scaled_[sdcz].cu; where 227 KB hold no more of L on the chip
+ * (d 214, c 215, z 155) or of a panel beside its strips (z 206); the rows of the panels
+ * of mid_blocked.cuh (128 to 512, and 64 more, behind the first panel); the next to last.
+ */
+static const int64_t hand_over[] = {
+    34,  37,  40,  43,  46,  48,  56,  58,  64,  68,  72,  80,  84,  96,  100, 104, 112,
+    128, 144, 155, 160, 192, 204, 206, 214, 215, 224, 256, 270, 320, 512, 576, 1023};
 enum { HAND_OVERS = sizeof hand_over / sizeof *hand_over };
 
 static void families(enum bl_precision precision, bool scaled)

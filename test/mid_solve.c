@@ -580,7 +580,10 @@ static void compare(struct operation o, enum bl_precision precision, int64_t bat
         struct rng r = {(uint64_t)precision * 1000 + (uint64_t)i};
         int64_t limit = i % 4 || i > 60 ? (largest < 150 ? largest : 150) : largest;
         set(&b[i], o, precision, EACH);
-        b[i].n = i == 0 ? largest : i == 1 ? 64 : rng_between(&r, 33, limit);
+        b[i].n = i == 0       ? largest
+                 : i == 1     ? 64
+                 : i % 4 == 2 ? 33 + i / 4 % 16 /* the orders of tiny_head.cuh */
+                              : rng_between(&r, 33, limit);
         b[i].int_size = rng_below(&r, 2) ? 8 : 4;
         b[i].pointers = rng_below(&r, 2);
         b[i].nrhs = routine_has(o.routine, 'B') ? sides[i % 7] : 0;
