@@ -8,10 +8,9 @@
  * 32 in all precisions, device memory, with every step's code unrolled (0), with 2, 4 and
  * 8 steps a loop, with several rows a lane on 4, 8 or 16 lanes a matrix, and so four
  * columns at a time, by launch bounds of its own; last, what the library has chosen, as
- * it is compiled there. Before, or alone, getrf of order 33 to 64 and gesv to 48 by a
- * head. Prints registers, local memory, nanoseconds a matrix (median of 3) and times
- * over the floor, every matrix read once and written once at the measured speed of a
- * copy.
+ * it is compiled there. Before, or alone, getrf of order 33 to 64 by a head. Prints
+ * registers, local memory, nanoseconds a matrix (median of 3) and times over the floor,
+ * every matrix read once and written once at the measured speed of a copy.
  */
 #include <algorithm>
 #include <cstdint>
@@ -210,9 +209,6 @@ static void time_head(char letter, int n)
 {
     time_kernel<T>(letter, "getrf", (const void *)tiny_head_factor<T, N, BLOCKS>, n,
                    "head  ", 32, BLOCKS);
-    if constexpr (N <= 48)
-        time_kernel<T>(letter, "gesv", (const void *)tiny_head_gesv<T, N, BLOCKS>, n,
-                       "head  ", 32, BLOCKS);
 }
 
 template <class T, int N>
@@ -228,11 +224,9 @@ static void time_beyond(char letter)
         time_head<T, N, BASE / 4 * 4 - 4>(letter, n);
         time_head<T, N, BASE / 4 * 4>(letter, n);
         time_head<T, N, BASE / 4 * 4 + 4>(letter, n);
-        const TinyKernel factor = getrf_kernel<T, N>(), solve = gesv_kernel<T, N>();
-        if (factor.kernel)
-            time_kernel<T>(letter, "getrf", factor.kernel, n, "chosen", 32, 0);
-        if (solve.kernel)
-            time_kernel<T>(letter, "gesv", solve.kernel, n, "chosen", 32, 0);
+        const TinyKernel chosen = getrf_kernel<T, N>();
+        if (chosen.kernel)
+            time_kernel<T>(letter, "getrf", chosen.kernel, n, "chosen", 32, 0);
     }
 }
 

@@ -176,12 +176,12 @@ struct bl_engine {
      */
     int (*bucket)(const struct bl_job *job, int64_t m, int64_t n);
 
-    /* While A is on its way, the columns that have come, or the rows of an upper triangle,
-     * can be worked on: the job is run for those from 0 to part(job, 0), then from there
-     * to part(job, that), and so on, the last part ending with n. A part's run follows
-     * the copies of its columns (rows), the last one all copies; nobody has looked at the
-     * results before.
-     * An engine that wants all at once says n. Pointers in the job are not looked at. */
+    /* While A is on its way, the columns that have come, or the rows of an upper
+     * triangle, can be worked on: the job is run for those from 0 to part(job, 0), then
+     * from there to part(job, that), and so on, the last part ending with n. A part's run
+     * follows the copies of its columns (rows), the last one all copies; nobody has
+     * looked at the results before. An engine that wants all at once says n. Pointers in
+     * the job are not looked at. */
     int64_t (*part)(const struct bl_job *job, int64_t from);
 
     /* Enqueue the whole job: all launches or an error. Asynchronous. INFO is written for
