@@ -165,10 +165,10 @@ const ChunkKernel &chunk_kernel_of(const struct bl_job *job)
     return job->n <= k->most ? k[0] : k[1];
 }
 
-/* Of fewer matrices a few blocks each are as fast or faster. */
+/* Fewer matrices get some blocks each. */
 bool goes_by_chunks(const struct bl_job *job, const Card &card)
 {
-    return !goes_by_tiles(job) && job->batch > BL_FEW &&
+    return !goes_by_tiles(job) && job->batch > BL_MANY && !job->items &&
            size_t(chunk_kernel_of(job).bytes + kernels[job->precision].own_bytes) <=
                card.shared_bytes;
 }

@@ -114,11 +114,12 @@ struct bl_device {
 
 #define BL_BUCKETS 32
 
-/* An engine's kernels for batches need not give the fast bits of those for one matrix.
- * Matrices of max(m, n) up to the order may be taken one after the other only where there
- * are few of them; so a batch goes to the engine in pieces that all have few or all more.
- */
+/* An engine's kernels for many matrices need not give the fast bits of those for fewer,
+ * or for one. Matrices of max(m, n) up to the order may be taken one after the other only
+ * where there are few of them, and there may be kernels for many. So a batch goes to the
+ * engine in pieces that all have few, or all many, or all neither. */
 #define BL_FEW 4
+#define BL_MANY 128 /* or more than so many */
 #define BL_LARGEST_TOGETHER 1024
 
 /* A queue is one of queue_open's, or a CUDA stream of the program (NULL: the legacy

@@ -650,10 +650,13 @@ static int64_t chunk_count(const struct pipeline *p, size_t bytes)
     const int64_t batch = p->host.batch, rest = batch - p->next;
     if (p->host.items)
         return bl_min(p->most, bl_chunk_count(&p->host, p->next, bytes));
-    const int64_t most = bl_min(p->most, bl_chunk_count(&p->host, 0, bytes)),
-                  least = batch / ((batch + most - 1) / most);
-    if (least <= BL_FEW && most > BL_FEW && most < batch)
-        return bl_min(BL_FEW, rest);
+    int64_t most = bl_min(p->most, bl_chunk_count(&p->host, 0, bytes));
+    static const int64_t bounds[] = {BL_MANY, BL_FEW};
+    for (int i = 0; i < 2; i++) {
+        const int64_t chunks = (batch + most - 1) / most;
+        if (batch / chunks <= bounds[i] && (batch + chunks - 1) / chunks > bounds[i])
+            most = bounds[i];
+    }
     const int64_t chunks = (rest + most - 1) / most;
     return (rest + chunks - 1) / chunks;
 }

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "bl.h"
+#include "lane.h"
 #include "mock_controls.h"
 #include "reference.h"
 #include "workers.h"
@@ -1254,7 +1255,8 @@ static void overlap(void)
     struct batch s = random_batch(BL_GETRF, 32, 4000, true);
     struct mock_counts counted;
     for (int pinned = 0; pinned < 2; pinned++) {
-        uint64_t least = pinned ? 4 : 3; /* one more that needs no packing */
+        uint64_t least =
+            (uint64_t)(BL_TRACKS - 1 + pinned); /* one more that needs no packing */
         s.pinned = pinned;
         mock_order(&nothing);
         run(&s);
