@@ -554,6 +554,27 @@ static void order(struct bl_chunk *c)
     c->work_at = at;
 }
 
+static struct bl_operand on_device(const struct bl_chunk *c, int which, int64_t ld,
+                                   char *arena)
+{
+    const struct bl_region *r = &c->region[which];
+    return (struct bl_operand){arena + r->at, NULL, ld,
+                               (int64_t)(r->item_bytes / r->element)};
+}
+
+/* The job's operands, in the arena. */
+static void point(struct bl_chunk *c, char *arena)
+{
+    c->job.a = on_device(c, A, c->host->m, arena);
+    c->job.b = on_device(c, B, c->host->n, arena);
+    c->job.x = on_device(c, X, c->host->n, arena);
+    c->job.ipiv = on_device(c, IPIV, 0, arena);
+    c->job.info = on_device(c, INFO, 0, arena);
+    c->job.phase = on_device(c, PHASE, 0, arena);
+    c->job.logabs = on_device(c, LOGABS, 0, arena);
+    c->job.work = arena + c->work_at;
+}
+
 bool bl_chunk_lay_out(struct bl_chunk *c, const struct bl_engine *e,
                       const struct bl_job *host, int64_t first, int64_t count,
                       const bool pinned[BL_REGIONS])
@@ -581,22 +602,16 @@ bool bl_chunk_lay_out(struct bl_chunk *c, const struct bl_engine *e,
     c->job = *host;
     c->job.redo = 1;
     c->job.batch = count;
-    c->job.a.ld = host->m;
-    c->job.b.ld = host->n;
-    c->job.x.ld = host->n;
+    /* As it will run: what the caller has pointers to may be for other kernels. */
+    char *anywhere = (char *)ALIGNMENT;
+    point(c, anywhere);
+    if (host->items)
+        c->job.a.array = c->job.x.array = c->job.ipiv.array = (void *const *)anywhere;
     size_t work = e->workspace(&c->job);
     c->total = (c->work_at + work + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
     if (host->items)
         c->table = malloc(c->region[TABLE].bytes);
     return work < LIMIT && (c->table || !host->items);
-}
-
-static struct bl_operand on_device(const struct bl_chunk *c, int which, int64_t ld,
-                                   char *arena)
-{
-    const struct bl_region *r = &c->region[which];
-    return (struct bl_operand){arena + r->at, NULL, ld,
-                               (int64_t)(r->item_bytes / r->element)};
 }
 
 /* The table of a job with items: their shapes as packed, and pointers into the arena. */
@@ -623,14 +638,7 @@ static void fill_table(struct bl_chunk *c, char *arena)
 
 void bl_chunk_place(struct bl_chunk *c, char *arena)
 {
-    c->job.a = on_device(c, A, c->host->m, arena);
-    c->job.b = on_device(c, B, c->host->n, arena);
-    c->job.x = on_device(c, X, c->host->n, arena);
-    c->job.ipiv = on_device(c, IPIV, 0, arena);
-    c->job.info = on_device(c, INFO, 0, arena);
-    c->job.phase = on_device(c, PHASE, 0, arena);
-    c->job.logabs = on_device(c, LOGABS, 0, arena);
-    c->job.work = arena + c->work_at;
+    point(c, arena);
     if (c->table)
         fill_table(c, arena);
 }

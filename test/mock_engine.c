@@ -217,12 +217,16 @@ static size_t own_workspace(const struct bl_job *job)
     }
 }
 
+/* As if there were other kernels for matrices that are not pointed to, which need some.
+ */
+#define STRIDED_WORK 4096
+
 static size_t workspace(const struct bl_job *job)
 {
     pthread_mutex_lock(&lock);
     size_t more = job->lean ? 0 : order.work;
     pthread_mutex_unlock(&lock);
-    return own_workspace(job) + more;
+    return own_workspace(job) + more + (job->a.array ? 0 : STRIDED_WORK);
 }
 
 /* ---- memory ---- */
@@ -542,9 +546,25 @@ static int64_t part(const struct bl_job *job, int64_t from)
     return takes ? bl_min(job->n, from + columns) : job->n;
 }
 
+/* Whether its work space ends in the block of memory where it begins. */
+static bool has_workspace(const struct bl_job *job)
+{
+    const char *begin = job->work, *end = begin + workspace(job);
+    bool has = false;
+    pthread_mutex_lock(&lock);
+    for (const struct block *b = blocks; b; b = b->next) {
+        const char *first = (const char *)b + HEADER;
+        has |= begin >= first && end <= first + b->bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    return has;
+}
+
 static enum bl_status run(const struct bl_job *job, void *queue)
 {
     enum bl_status status = step(MOCK_RUN);
+    if (status == BL_OK && !has_workspace(job))
+        status = BL_FAULT;
     if (status != BL_OK)
         return status;
     pthread_mutex_lock(&lock);
