@@ -23,6 +23,8 @@ constexpr int LIMIT = 32; /* rows and columns */
 /* By precision: s, d, c, z. Beyond LIMIT go jobs of one shape that the kernels of
  * tiny_head.cuh are made for. */
 constexpr int HEADED[BL_PRECISIONS] = {48, 48, 48, 32};
+/* Of GESV, with one right-hand side: bench/batched, on an H200. */
+constexpr int HEADED_GESV[BL_PRECISIONS] = {48, 44, 48, 32};
 
 /* Right-hand sides that GESV solves for in the kernel that factors. */
 constexpr int FUSED_COLUMNS = 8;
@@ -67,7 +69,7 @@ bool has_head(const struct bl_job *job)
     case BL_GETRFSP:
         return least > 4 * (tiny_class(order) + 1) - LIMIT; /* the head's columns */
     case BL_GESV:
-        return job->nrhs <= FUSED_COLUMNS;
+        return job->nrhs == 1 && order <= HEADED_GESV[job->precision];
     case BL_GEDET:
         return true;
     default:

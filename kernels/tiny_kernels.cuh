@@ -126,7 +126,6 @@ constexpr RowsChoice rows_choices[] = {
     {BL_GESV, BL_D, 36, 32, 20, HEAD},
     {BL_GESV, BL_D, 40, 32, 20, HEAD},
     {BL_GESV, BL_D, 44, 32, 16, HEAD},
-    {BL_GESV, BL_D, 48, 32, 12, HEAD},
     {BL_GESV, BL_C, 8, 4, 20},
     {BL_GESV, BL_C, 12, 4, 12},
     {BL_GESV, BL_C, 16, 8, 12},
