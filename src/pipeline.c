@@ -22,7 +22,7 @@
 
 #define ALIGNMENT ((size_t)256) /* of a piece in the ring */
 /* Of pinned memory, of a track. A ring of 48 MiB in all is ahead of one of 64 by 3 %, and
- * of 128 by 10 %: what the device has written there is still in the CPU's cache when it
+ * of 128 by more: what the device has written there is still in the CPU's cache when it
  * is unpacked. */
 #define SLOT_BYTES ((size_t)16 << 20)
 #define LEAST_CHUNK ((size_t)2 << 20) /* less is not worth its launches */

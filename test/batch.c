@@ -1249,6 +1249,23 @@ static void managed(void)
     verdict(s.why, "batch-managed");
 }
 
+/* A chunk's matrices lie one behind the other, however the caller's do: its work space is
+ * what such ones need. */
+static void workspace_of_pointers(void)
+{
+    struct batch s = {.count = 0};
+    for (int k = 0; k < 4 && !*s.why; k++) {
+        s = random_batch(BL_GETRF, 32, k < 2 ? 3 : 300, false);
+        s.pointers = k % 2 == 0; /* first: memory is kept */
+        mock_order(&(struct mock_order){.step = MOCK_STEPS,
+                                        .strided_work = (uint64_t)256 << 20});
+        run(&s);
+        mock_order(&nothing);
+        drop_problems(&s);
+    }
+    verdict(s.why, "batch-workspace-of-pointers");
+}
+
 /* Chunks of one batch are under way at the same time, in bounded memory. */
 static void overlap(void)
 {
@@ -1346,6 +1363,7 @@ int main(int argc, char **argv)
     if (mock_order) {
         overlap();
         managed();
+        workspace_of_pointers();
         failing_in_mid_batch(false);
         failing_in_mid_batch(true);
         for (int64_t i = 0; i < (int64_t)(sizeof large / sizeof *large); i++)

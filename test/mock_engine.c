@@ -217,16 +217,13 @@ static size_t own_workspace(const struct bl_job *job)
     }
 }
 
-/* As if there were other kernels for matrices that are not pointed to, which need some.
- */
-#define STRIDED_WORK 4096
-
 static size_t workspace(const struct bl_job *job)
 {
     pthread_mutex_lock(&lock);
     size_t more = job->lean ? 0 : order.work;
+    more += job->a.array ? 0 : order.strided_work;
     pthread_mutex_unlock(&lock);
-    return own_workspace(job) + more + (job->a.array ? 0 : STRIDED_WORK);
+    return own_workspace(job) + more;
 }
 
 /* ---- memory ---- */
@@ -549,12 +546,13 @@ static int64_t part(const struct bl_job *job, int64_t from)
 /* Whether its work space ends in the block of memory where it begins. */
 static bool has_workspace(const struct bl_job *job)
 {
-    const char *begin = job->work, *end = begin + workspace(job);
-    bool has = false;
+    const size_t bytes = workspace(job);
+    const char *begin = job->work;
+    bool has = bytes == 0;
     pthread_mutex_lock(&lock);
     for (const struct block *b = blocks; b; b = b->next) {
         const char *first = (const char *)b + HEADER;
-        has |= begin >= first && end <= first + b->bytes;
+        has |= begin >= first && begin + bytes <= first + b->bytes;
     }
     pthread_mutex_unlock(&lock);
     return has;

@@ -30,6 +30,8 @@ struct mock_order {
     int managed;      /* pinned memory is said to be managed */
     uint64_t memory;  /* device memory limit in bytes; 0: none */
     uint64_t work;    /* bytes of work space that jobs ask for unless they are lean */
+    /* And those whose matrices are not pointed to, as if for other kernels. */
+    uint64_t strided_work;
 };
 
 struct mock_counts {
