@@ -346,13 +346,19 @@ static void send_piece(void *arg, int i)
         bl_parts_there(s->parts, bl_min(s->g->complete[i], s->all->c->host->n - 1));
 }
 
+/* How A goes to the device: work in parts takes an upper triangle by rows. */
+static struct bl_walk walk_for(const struct bl_parts *parts, const struct bl_chunk *c)
+{
+    return (struct bl_walk){.by_rows = parts && c->host->uplo == 'U'};
+}
+
 /* What the device reads itself; for work in parts A alone, and of it little at a time: a
  * part waits for all that is under way when it is enqueued. */
 static enum bl_status begin_direct(const struct pipeline *p, const struct bl_chunk *c,
                                    struct bl_parts *parts)
 {
     char *arena = p->lane->arena;
-    struct bl_walk walk = {.by_rows = parts && c->host->uplo == 'U'};
+    struct bl_walk walk = walk_for(parts, c);
     const int64_t n = c->host->n;
     enum bl_status status = BL_OK;
     if (!parts)
@@ -376,7 +382,7 @@ static enum bl_status send_pieces(const struct pipeline *p, const struct bl_chun
 {
     struct pieces all = pieces_of(p, c, false);
     struct group g;
-    all.walk.by_rows = parts && c->host->uplo == 'U';
+    all.walk = walk_for(parts, c);
     bool direct = c->region[BL_REGION_A].direct; /* then no piece is of A */
     struct sending s = {&all, &g, direct ? NULL : parts, begin_direct(p, c, parts)};
     while (s.status == BL_OK && next_group(&all, &g)) {
@@ -643,8 +649,9 @@ static enum bl_status turn(struct pipeline *p, bool sends)
 }
 
 /* How many problems are next. Matrices that are alike go in chunks that are, too: the
- * engine may have other kernels for few of them, whose fast bits differ, and a matrix's
- * may not depend on its place. So either all chunks have few or none has. */
+ * engine may have other kernels for few of them, and for many, whose fast bits differ,
+ * and a matrix's may not depend on its place. So no chunks are on both sides of a bound.
+ */
 static int64_t chunk_count(const struct pipeline *p, size_t bytes)
 {
     const int64_t batch = p->host.batch, rest = batch - p->next;

@@ -290,17 +290,28 @@ static enum bl_status host_alloc(size_t bytes, void **p)
     return allocate(MOCK_HOST_ALLOC, BL_MEMORY_PINNED, bytes, p);
 }
 
+/* The live block that has a byte, and how many it has from there on; NULL: none has.
+ * Under the lock. */
+static const struct block *block_of(const void *p, uint64_t *rest)
+{
+    const uintptr_t at = (uintptr_t)p;
+    for (const struct block *b = blocks; b; b = b->next) {
+        const uintptr_t from = (uintptr_t)b + HEADER;
+        *rest = from + b->bytes - at;
+        if (at >= from && at < from + b->bytes)
+            return b;
+    }
+    return NULL;
+}
+
 static enum bl_status memory_kind(const void *p, enum bl_memory *kind)
 {
-    uintptr_t at = (uintptr_t)p;
-    *kind = BL_MEMORY_PAGEABLE;
+    uint64_t rest;
     pthread_mutex_lock(&lock);
-    for (const struct block *b = blocks; b; b = b->next) {
-        uintptr_t from = (uintptr_t)b + HEADER;
-        if (at >= from && at < from + b->bytes)
-            *kind = b->kind == BL_MEMORY_PINNED && order.managed ? BL_MEMORY_MANAGED
-                                                                 : b->kind;
-    }
+    const struct block *b = block_of(p, &rest);
+    *kind = !b                                             ? BL_MEMORY_PAGEABLE
+            : b->kind == BL_MEMORY_PINNED && order.managed ? BL_MEMORY_MANAGED
+                                                           : b->kind;
     pthread_mutex_unlock(&lock);
     return BL_OK;
 }
@@ -547,13 +558,9 @@ static int64_t part(const struct bl_job *job, int64_t from)
 static bool has_workspace(const struct bl_job *job)
 {
     const size_t bytes = workspace(job);
-    const char *begin = job->work;
-    bool has = bytes == 0;
+    uint64_t rest;
     pthread_mutex_lock(&lock);
-    for (const struct block *b = blocks; b; b = b->next) {
-        const char *first = (const char *)b + HEADER;
-        has |= begin >= first && begin + bytes <= first + b->bytes;
-    }
+    const bool has = bytes == 0 || (block_of(job->work, &rest) && bytes <= rest);
     pthread_mutex_unlock(&lock);
     return has;
 }
