@@ -44,9 +44,7 @@ template <class T, int64_t (*routine)(Team &, const Problem<T> &)>
 __global__ void __launch_bounds__(THREADS) solve_batch(const Arguments g)
 {
     int64_t index = blockIdx.x / g.blocks, teams = gridDim.x / g.blocks;
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
+    Team team = block_team();
     team.block = blockIdx.x % g.blocks;
     team.blocks = g.blocks;
     team.control = (Control *)(g.control + index * g.control_bytes);

@@ -345,9 +345,7 @@ __global__ void __launch_bounds__(PANEL_THREADS, BLOCKS)
         __syncthreads();
     }
     if (strange) {
-        Team team;
-        team.thread = thread;
-        team.threads = PANEL_THREADS;
+        Team team = block_team(PANEL_THREADS);
         if constexpr (SCALED)
             here = scaled_rest(team, m, width, A, lda, pivots, scales, done, fresh, zero);
         else

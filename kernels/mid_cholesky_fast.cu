@@ -27,9 +27,7 @@ __global__ void __launch_bounds__(FastCholesky<T, UPPER>::WARPS *LANES, SHARING)
 #if __CUDA_ARCH__ >= 900
     extern __shared__ __align__(16) char memory[];
     __shared__ MidCholeskyShared<T> shared;
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
+    const Team team = block_team();
     FastCholesky<T, UPPER>(g, shared, (T *)memory, team, blockIdx.x / g.blocks)
         .run(int(blockIdx.x % g.blocks));
 #endif
@@ -43,9 +41,7 @@ __global__ void __launch_bounds__(W *LANES, BLOCKS)
 #if __CUDA_ARCH__ >= 900
     extern __shared__ __align__(16) char memory[];
     __shared__ MidCholeskyShared<T> shared;
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
+    const Team team = block_team();
     TileCholesky<T, UPPER, W, OWN>(g, shared, (T *)memory, team, blockIdx.x).run(g);
 #endif
 }
@@ -59,16 +55,16 @@ __global__ void __launch_bounds__(W *LANES, BLOCKS)
 #if __CUDA_ARCH__ >= 900
     extern __shared__ __align__(16) char memory[];
     __shared__ MidCholeskyShared<T> shared;
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
+    const Team team = block_team();
     ChunkCholesky<T, UPPER, W>(g, shared, (T *)memory, team, blockIdx.x).run(g);
 #endif
 }
 
+constexpr int64_t MOST = 1024; /* rows */
 constexpr int WIDTH = FastCholesky<double, false>::WIDTH,
               THREADS = FastCholesky<double, false>::WARPS * LANES;
 
+/* By slices, of one or several blocks a matrix. */
 struct Kernels {
     const void *kernel[2]; /* 'L', 'U' */
     int bytes, own_bytes;  /* of shared memory */
@@ -87,68 +83,68 @@ constexpr Kernels kernels_of()
 
 const Kernels kernels[2] = {kernels_of<float>(), kernels_of<double>()}; /* s, d */
 
-struct TileKernel {
-    const void *kernel[2]; /* 'L', 'U' */
-    int warps, most;       /* of a block; rows */
+/* A block a matrix. */
+struct BlockKernel {
+    const void *kernel[2];  /* 'L', 'U' */
+    int warps;              /* of a block */
+    int64_t most;           /* rows */
+    size_t (*bytes)(int n); /* of shared memory */
 };
 
 template <class T, int W, int OWN, int BLOCKS>
-constexpr TileKernel tile_kernel()
+constexpr BlockKernel tiles()
 {
+    using Cholesky = TileCholesky<T, false, W, OWN>;
     return {{(const void *)potrf_tiles<T, false, W, OWN, BLOCKS>,
              (const void *)potrf_tiles<T, true, W, OWN, BLOCKS>},
             W,
-            TileCholesky<T, false, W, OWN>::MOST};
+            Cholesky::MOST,
+            [](int n) { return Cholesky::elements(n) * sizeof(T); }};
 }
 
-/* What was fastest on an H200, of some that fit. */
-const TileKernel tile_kernels[2][8] = {
-    {tile_kernel<float, 3, 1, 10>(), tile_kernel<float, 2, 2, 12>(),
-     tile_kernel<float, 3, 2, 7>(), tile_kernel<float, 4, 2, 5>(),
-     tile_kernel<float, 5, 2, 4>(), tile_kernel<float, 6, 2, 3>(),
-     tile_kernel<float, 16, 1, 1>()},
-    {tile_kernel<double, 3, 1, 7>(), tile_kernel<double, 2, 2, 8>(),
-     tile_kernel<double, 5, 1, 4>(), tile_kernel<double, 3, 2, 5>(),
-     tile_kernel<double, 4, 2, 3>(), tile_kernel<double, 10, 1, 2>(),
-     tile_kernel<double, 12, 1, 1>(), tile_kernel<double, 16, 1, 1>()}};
-
-struct ChunkKernel {
-    const void *kernel[2]; /* 'L', 'U' */
-    int warps, bytes;      /* of a block; of shared memory */
-    int64_t most;          /* rows */
-};
-
 template <class T, int W, int BLOCKS>
-constexpr ChunkKernel chunk_kernel(int64_t most)
+constexpr BlockKernel chunks(int64_t most)
 {
     return {{(const void *)potrf_chunks<T, false, W, BLOCKS>,
              (const void *)potrf_chunks<T, true, W, BLOCKS>},
             W,
-            ChunkCholesky<T, false, W>::ELEMENTS * int(sizeof(T)),
-            most};
+            most,
+            [](int) { return ChunkCholesky<T, false, W>::ELEMENTS * sizeof(T); }};
 }
 
-/* What was fastest on an H200. */
-const ChunkKernel chunk_kernels[2][2] = {
-    {chunk_kernel<float, 4, 4>(512), chunk_kernel<float, 8, 2>(1024)},
-    {chunk_kernel<double, 4, 2>(512), chunk_kernel<double, 8, 1>(1024)}};
+/* What was fastest on an H200, of some that fit. */
+const BlockKernel block_kernels[2][10] = {
+    {tiles<float, 3, 1, 10>(), tiles<float, 2, 2, 12>(), tiles<float, 3, 2, 7>(),
+     tiles<float, 4, 2, 5>(), tiles<float, 5, 2, 4>(), tiles<float, 6, 2, 3>(),
+     tiles<float, 16, 1, 1>(), chunks<float, 4, 4>(512), chunks<float, 8, 2>(MOST)},
+    {tiles<double, 3, 1, 7>(), tiles<double, 2, 2, 8>(), tiles<double, 5, 1, 4>(),
+     tiles<double, 3, 2, 5>(), tiles<double, 4, 2, 3>(), tiles<double, 10, 1, 2>(),
+     tiles<double, 12, 1, 1>(), tiles<double, 16, 1, 1>(), chunks<double, 4, 2>(512),
+     chunks<double, 8, 1>(MOST)}};
 
 /* Orders up to which a matrix goes by tiles, and from which few go by slices, between
  * which mid_cholesky_fused.cu is ahead of these: s, d. Powers of two, so that matrices
  * that share a launch agree about it. */
 constexpr int64_t TILES_TO = 256, SLICES_FROM[2] = {513, 257};
 
-bool goes_by_tiles(const struct bl_job *job)
+const BlockKernel &block_kernel_of(const struct bl_job *job)
 {
-    return job->n <= TILES_TO;
+    const BlockKernel *k = block_kernels[job->precision];
+    while (job->n > k->most)
+        k++;
+    return *k;
 }
 
-size_t tile_bytes(const struct bl_job *job)
+bool fits(size_t bytes, const struct bl_job *job, const Card &card)
 {
-    return job->precision == BL_S
-               ? TileCholesky<float, false, 1, 1>::elements(int(job->n)) * sizeof(float)
-               : TileCholesky<double, false, 1, 1>::elements(int(job->n)) *
-                     sizeof(double);
+    return bytes + kernels[job->precision].own_bytes <= card.shared_bytes;
+}
+
+/* Fewer matrices of more rows get some blocks each. */
+bool has_one_block(const struct bl_job *job, const Card &card)
+{
+    return (job->n <= TILES_TO || (job->batch > BL_MANY && !job->items)) &&
+           fits(block_kernel_of(job).bytes(int(job->n)), job, card);
 }
 
 /* Blocks a matrix, so that few of them fill the card. */
@@ -159,58 +155,25 @@ int64_t blocks_of(const struct bl_job *job, const Card &card)
     return room < 1 || units < 1 ? 1 : room < units ? room : units;
 }
 
-const ChunkKernel &chunk_kernel_of(const struct bl_job *job)
-{
-    const ChunkKernel *k = chunk_kernels[job->precision];
-    return job->n <= k->most ? k[0] : k[1];
-}
-
-/* Fewer matrices get some blocks each. */
-bool goes_by_chunks(const struct bl_job *job, const Card &card)
-{
-    return !goes_by_tiles(job) && job->batch > BL_MANY && !job->items &&
-           size_t(chunk_kernel_of(job).bytes + kernels[job->precision].own_bytes) <=
-               card.shared_bytes;
-}
-
 bool takes(const struct bl_job *job, const Card &card)
 {
     return job->routine == BL_POTRF && job->arithmetic == BL_FAST &&
            (job->precision == BL_S || job->precision == BL_D) && card.capability >= 90 &&
-           (goes_by_tiles(job) || goes_by_chunks(job, card) ||
-            job->n >= SLICES_FROM[job->precision]) &&
-           job->n >= 1 && job->n <= 1024 && job->batch >= 1 && job->batch <= INT32_MAX &&
-           (goes_by_tiles(job) ? tile_bytes(job) : kernels[job->precision].bytes) +
-                   kernels[job->precision].own_bytes <=
-               card.shared_bytes;
+           job->n >= 1 && job->n <= MOST && job->batch >= 1 && job->batch <= INT32_MAX &&
+           (has_one_block(job, card) || job->n >= SLICES_FROM[job->precision]) &&
+           (job->n <= TILES_TO || fits(kernels[job->precision].bytes, job, card));
 }
 
 size_t workspace(const struct bl_job *job, const Card &card)
 {
-    return !goes_by_tiles(job) && !goes_by_chunks(job, card) && blocks_of(job, card) > 1
+    return !has_one_block(job, card) && blocks_of(job, card) > 1
                ? job->batch * kernels[job->precision].kept_bytes
                : 0;
 }
 
-cudaError_t launch_tiles(const struct bl_job *job, const Card &card, cudaStream_t stream)
+cudaError_t launch_blocks(const struct bl_job *job, const Card &card, cudaStream_t stream)
 {
-    const TileKernel *k = tile_kernels[job->precision];
-    while (job->n > k->most)
-        k++;
-    const void *kernel = k->kernel[job->uplo == 'U'];
-    MidCholesky g = {job->a, job->info, job->items, int(job->n), job->int_size};
-    void *parameters[] = {&g};
-    const cudaError_t error =
-        allow_all_shared(kernel, card, kernels[job->precision].own_bytes);
-    return error != cudaSuccess ? error
-                                : cudaLaunchKernel(kernel, dim3(unsigned(job->batch)),
-                                                   dim3(unsigned(k->warps * LANES)),
-                                                   parameters, tile_bytes(job), stream);
-}
-
-cudaError_t launch_chunks(const struct bl_job *job, const Card &card, cudaStream_t stream)
-{
-    const ChunkKernel &k = chunk_kernel_of(job);
+    const BlockKernel &k = block_kernel_of(job);
     const void *kernel = k.kernel[job->uplo == 'U'];
     MidCholesky g = {job->a, job->info, job->items, int(job->n), job->int_size};
     void *parameters[] = {&g};
@@ -219,15 +182,13 @@ cudaError_t launch_chunks(const struct bl_job *job, const Card &card, cudaStream
     return error != cudaSuccess ? error
                                 : cudaLaunchKernel(kernel, dim3(unsigned(job->batch)),
                                                    dim3(unsigned(k.warps * LANES)),
-                                                   parameters, size_t(k.bytes), stream);
+                                                   parameters, k.bytes(g.n), stream);
 }
 
 cudaError_t launch(const struct bl_job *job, const Card &card, cudaStream_t stream)
 {
-    if (goes_by_tiles(job))
-        return launch_tiles(job, card, stream);
-    if (goes_by_chunks(job, card))
-        return launch_chunks(job, card, stream);
+    if (has_one_block(job, card))
+        return launch_blocks(job, card, stream);
     const Kernels &k = kernels[job->precision];
     const void *kernel = k.kernel[job->uplo == 'U'];
     const int64_t most = blocks_of(job, card);

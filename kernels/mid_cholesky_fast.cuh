@@ -38,9 +38,7 @@ struct MidCholeskyFast {
 template <class T>
 BL_CALL int factor_and_invert(T *block, T *scale, int n, T *inverse, int lane)
 {
-    Team team;
-    team.thread = lane;
-    team.threads = LANES;
+    const Team team = {lane, LANES};
     const int bad = DiagonalBlock<T, BY_PRODUCTS>{block, scale, n, team}.factor();
     if (bad)
         return bad;

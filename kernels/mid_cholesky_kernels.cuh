@@ -26,9 +26,7 @@ __global__ void __launch_bounds__(ON_CHIP_THREADS<T>, ON_CHIP_BLOCKS<T>)
 {
     extern __shared__ __align__(16) char memory[];
     __shared__ MidCholeskyShared<T> shared;
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
+    const Team team = block_team();
     cholesky_on_chip<T, UPPER, ORDER>(g, shared, (T *)memory, team, blockIdx.x);
 }
 
@@ -39,9 +37,7 @@ __global__ void __launch_bounds__(CholeskySlices<T>::WARPS *LANES, 2)
 {
     extern __shared__ __align__(16) char memory[];
     __shared__ MidCholeskyShared<T> shared;
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
+    const Team team = block_team();
     cholesky_by_slices<T, UPPER, false, ORDER>(g, shared, (T *)memory, team, blockIdx.x);
 }
 
@@ -52,9 +48,7 @@ __global__ void __launch_bounds__(CholeskySlices<T>::WARPS *LANES, 2)
 {
     extern __shared__ __align__(16) char memory[];
     __shared__ MidCholeskyShared<T> shared;
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
+    const Team team = block_team();
     const CholeskyShare share = {panel, int(blockIdx.x % blocks), kept};
     cholesky_by_slices<T, UPPER, true, ORDER>(g, shared, (T *)memory, team,
                                               blockIdx.x / blocks, share);

@@ -17,9 +17,7 @@ __global__ void __launch_bounds__(WARPS *LANES)
     cholesky_solve(const __grid_constant__ MidCholeskySolve g)
 {
     extern __shared__ __align__(16) char memory[];
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
+    const Team team = block_team();
     const int64_t number = int64_t(blockIdx.x) * WARPS + threadIdx.x / LANES;
     if (number < g.batch * g.groups)
         cholesky_solve_some<T, UPPER>(

@@ -161,9 +161,7 @@ __global__ void __launch_bounds__(256) definite_triangle(const MidDefinite g)
 template <class T>
 __global__ void __launch_bounds__(256) definite_again(const MidDefinite g)
 {
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
+    Team team = block_team();
     for (int64_t slot = blockIdx.x; slot < g.slots; slot += gridDim.x) {
         if (!g.solve.strange[slot] || ((const int32_t *)g.solve.lu_info.p)[slot])
             continue;

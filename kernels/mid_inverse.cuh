@@ -111,9 +111,7 @@ __global__ void __launch_bounds__(256) lu_copy(const MidCopy g)
 template <class T>
 __global__ void __launch_bounds__(256) lu_invert_again(const MidAgain g)
 {
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
+    Team team = block_team();
     for (int64_t slot = blockIdx.x; slot < g.slots; slot += gridDim.x) {
         if (!g.solve.strange[slot])
             continue;
@@ -132,9 +130,7 @@ __global__ void __launch_bounds__(32) lu_determinant(const MidDeterminant g)
 {
     const int64_t slot = blockIdx.x;
     const Solve<T> w(g.solve, slot);
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = 32;
+    const Team team = block_team(32);
     determinant(team, w.n, w.lu, w.lda, w.pivots,
                 (T *)operand_at(g.phase, w.index, sizeof(T)),
                 (Real<T> *)operand_at(g.logabs, w.index, sizeof(Real<T>)));

@@ -54,9 +54,7 @@ __device__ __noinline__ void factor_slowly(const MidArguments &g, int m, int n, 
                                            int64_t lda)
 {
     const Pivots pivots = {operand_at(g.ipiv, blockIdx.x, g.int_size), g.int_size, 0};
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
+    Team team = block_team();
     const int64_t info = lu_rest(team, m, n, A, lda, pivots, 0, n, 0);
     if (threadIdx.x == 0)
         put_integer(operand_at(g.info, blockIdx.x, g.int_size), g.int_size, info);
@@ -264,9 +262,7 @@ __global__ void __launch_bounds__(W * 32, BLOCKS < MOST_BLOCKS ? BLOCKS : MOST_B
             pivots.set(threadIdx.x, s.head.pivot[threadIdx.x]);
     }
     if (rest) {
-        Team team;
-        team.thread = threadIdx.x;
-        team.threads = W * 32;
+        Team team = block_team(W * 32);
         if (quiet) /* from the beginning */
             copy(team, m, n, from, ld_from, A, lda);
         __syncthreads();

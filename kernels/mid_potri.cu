@@ -17,9 +17,7 @@ __global__ void __launch_bounds__(MidPotri<UPPER, TILES>::THREADS, SHARING)
 #if __CUDA_ARCH__ >= 900
     extern __shared__ __align__(16) char memory[];
     __shared__ int info;
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = blockDim.x;
+    const Team team = block_team();
     MidPotri<UPPER, TILES>(g, (double *)memory, team, blockIdx.x).run(g, &info);
 #endif
 }

@@ -122,14 +122,14 @@ struct Team {
 
     BL_HD Best best(Best mine)
     {
-#if defined __CUDACC__ || defined BL_HOST_CUDA /* test/host_cuda.h */
+#ifdef __CUDACC__
         return best_of_team(mine);
 #else
         return mine;
 #endif
     }
 
-#if defined __CUDACC__ || defined BL_HOST_CUDA /* test/host_cuda.h */
+#ifdef __CUDACC__
     static BL_HD Best better(Best x, Best y)
     {
         bool second = y.value > x.value || (y.value == x.value && y.index < x.index);
@@ -145,9 +145,7 @@ struct Team {
         }
         return x;
     }
-#endif
 
-#ifdef __CUDACC__
     __device__ __noinline__ void meet()
     {
         goal += blocks;
@@ -197,6 +195,14 @@ struct Team {
     }
 #endif
 };
+
+#ifdef __CUDACC__
+/* The block of threads as a team, of whose number the compiler may be told. */
+BL_HD Team block_team(int threads = blockDim.x)
+{
+    return {int(threadIdx.x), threads};
+}
+#endif
 
 /* The value that lane `from` of the warp holds. */
 template <class R>

@@ -258,15 +258,6 @@ store_all(const Group<32> &group, const TinyArguments &g, const TinyProblem<T> &
     return info;
 }
 
-/* The warp, which is a block. */
-__device__ __forceinline__ Team warp_team()
-{
-    Team team;
-    team.thread = threadIdx.x;
-    team.threads = 32;
-    return team;
-}
-
 /* As factor_again() does it, of more than 32 rows or columns; INFO. A block of one warp;
  * `scale`: of the rows as they were, for SCALED. */
 template <class T, Rule RULE = LARGEST>
@@ -275,7 +266,7 @@ BL_CALL int factor_slowly(const TinyArguments &g, int64_t number,
 {
     const TinyProblem<T> p(g, number);
     const Pivots pivots = tiny_pivots(g, p.item);
-    Team team = warp_team();
+    Team team = block_team(32);
     int64_t info;
     if constexpr (RULE == SCALED)
         info = plain_rest(team, p.m, p.n, p.a, p.lda, pivots, scale, 0, 0);

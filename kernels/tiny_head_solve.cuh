@@ -165,7 +165,7 @@ BL_CALL void gedet_slowly(const TinyArguments &g, int64_t number, T *memory)
     auto column = [&](int k) { return memory + k * n - packed_upper(0, k); };
     T *const c = memory + packed_upper(0, n); /* the column at hand */
     const Pivots pivots = {c + n, sizeof(int), 0};
-    Team team = warp_team();
+    Team team = block_team(32);
     int info = 0;
     __syncwarp(); /* all have read what was there */
     for (int j = 0; j < n; j++) {
