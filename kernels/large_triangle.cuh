@@ -18,6 +18,7 @@ template <class T, Placing PLACING, bool UPWARDS>
 __global__ void __launch_bounds__(WideStep::THREADS) solve_block(const LargeTriangle<T> s)
 {
     constexpr int W = LARGE_BLOCK<T>;
+    constexpr Skip SKIP = PLACING == PLAIN ? ALWAYS : NEVER;
     __shared__ __align__(16) Chunks<T, W> chunks;
     const int w = s.w;
     const int64_t j =
@@ -36,8 +37,8 @@ __global__ void __launch_bounds__(WideStep::THREADS) solve_block(const LargeTria
     each_held<W, WideStep>(x, [&](int i, int c, T &y) {
         y = i < w && j + c < s.n ? s.b[row(i) + (j + c) * s.ldb] : from_real<T>(0);
     });
-    unsigned zeros = solve_columns < W, WideStep, PLACING,
-             PLACING == PLAIN ? ALWAYS : NEVER > (w, s.unit, element, chunks, x);
+    unsigned zeros =
+        solve_columns<W, WideStep, PLACING, SKIP>(w, s.unit, element, chunks, x);
     each_held<W, WideStep>(x, [&](int i, int c, T &y) {
         const bool left_out = zeros & 1;
         zeros >>= 1;
