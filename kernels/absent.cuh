@@ -7,7 +7,6 @@
 #ifndef BL_ABSENT_CUH
 #define BL_ABSENT_CUH
 
-#include <stdint.h>
 #include <string.h>
 
 #include "scalar.cuh"
@@ -15,15 +14,17 @@
 namespace bl
 {
 
+/* The bits of a number, as a word that atomics take; product.cuh and mid_scaled.cuh look
+ * at them, too. */
 template <class R>
 struct BitsOf;
 template <>
 struct BitsOf<float> {
-    using type = uint32_t;
+    using type = unsigned;
 };
 template <>
 struct BitsOf<double> {
-    using type = uint64_t;
+    using type = unsigned long long;
 };
 template <class R>
 using Bits = typename BitsOf<R>::type;

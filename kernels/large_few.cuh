@@ -33,9 +33,9 @@
 namespace bl
 {
 
-BL_HD uint32_t look_at(const uint32_t *p)
+BL_HD Bits<float> look_at(const Bits<float> *p)
 {
-    uint32_t x;
+    Bits<float> x;
 #ifdef __CUDACC__
     asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
 #else
@@ -44,9 +44,9 @@ BL_HD uint32_t look_at(const uint32_t *p)
     return x;
 }
 
-BL_HD uint64_t look_at(const uint64_t *p)
+BL_HD Bits<double> look_at(const Bits<double> *p)
 {
-    uint64_t x;
+    Bits<double> x;
 #ifdef __CUDACC__
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(x) : "l"(p) : "memory");
 #else
@@ -55,7 +55,7 @@ BL_HD uint64_t look_at(const uint64_t *p)
     return x;
 }
 
-BL_HD void put_at(uint32_t *p, uint32_t x)
+BL_HD void put_at(Bits<float> *p, Bits<float> x)
 {
 #ifdef __CUDACC__
     asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
@@ -64,7 +64,7 @@ BL_HD void put_at(uint32_t *p, uint32_t x)
 #endif
 }
 
-BL_HD void put_at(uint64_t *p, uint64_t x)
+BL_HD void put_at(Bits<double> *p, Bits<double> x)
 {
 #ifdef __CUDACC__
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");

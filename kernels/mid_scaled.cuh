@@ -5,30 +5,18 @@
 #ifndef BL_MID_SCALED_CUH
 #define BL_MID_SCALED_CUH
 
+#include "absent.cuh"
 #include "mid_scaled_rest.cuh"
 #include "mid_shared.cuh"
 
 namespace bl
 {
 
-/* The bits of a number, as one word. */
-template <class R>
-struct Image;
-template <>
-struct Image<float> {
-    using Type = unsigned;
-};
-template <>
-struct Image<double> {
-    using Type = unsigned long long;
-};
-
 /* One over the largest element of each row, as row_scales() of plain.cuh. The block. */
 template <class T, class Shared>
 __device__ __noinline__ void find_scales(Shared &s, const T *A, int64_t lda, int m, int n)
 {
     using R = Real<T>;
-    using Bits = typename Image<R>::Type; /* in the order of the numbers, if positive */
     const int thread = threadIdx.x, lane = thread % 32;
     __syncthreads(); /* racecheck takes a signal's first write for one to what it precedes
                       */
@@ -48,11 +36,8 @@ __device__ __noinline__ void find_scales(Shared &s, const T *A, int64_t lda, int
         most[i] = x > most[i] ? x : most[i]; /* never a NaN */
     }
     BL_UNROLL
-    for (int i = 0; i < ROWS; i++) {
-        Bits bits;
-        memcpy(&bits, &most[i], sizeof bits);
-        atomicMax((Bits *)&s.scale[i * 32 + lane], bits);
-    }
+    for (int i = 0; i < ROWS; i++) /* bits have the order of the numbers, if positive */
+        atomicMax((Bits<R> *)&s.scale[i * 32 + lane], bits_of(most[i]));
     __syncthreads();
     for (int i = thread; i < Shared::ROWS; i += blockDim.x)
         s.scale[i] = div(R(1), s.scale[i]);

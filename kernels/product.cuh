@@ -8,7 +8,7 @@
 #ifndef BL_PRODUCT_CUH
 #define BL_PRODUCT_CUH
 
-#include <string.h>
+#include "absent.cuh"
 #include "team.cuh"
 
 namespace bl
@@ -60,13 +60,9 @@ struct Product {
     BL_HD void normalise()
     {
         const double most = larger_part(value);
-        uint64_t bits;
-        memcpy(&bits, &most, sizeof bits);
-        int e = int(bits >> 52) - 1022;
+        int e = int(bits_of(most) >> 52) - 1022;
         if (e > -1000 && e < 1000) {
-            bits = uint64_t(1023 - e) << 52;
-            double power;
-            memcpy(&power, &bits, sizeof power);
+            const double power = from_bits<double>(Bits<double>(1023 - e) << 52);
             value = of_parts(value, [=](double x) { return mul(x, power); });
         } else if (most > 0 && !isinf(most)) {
             frexp(most, &e);
