@@ -1,5 +1,5 @@
-/* GESV of 33 to 48 rows, and GEDET: what tiny_head.cuh leaves in registers and shared
- * memory goes on from there. Instantiated by tiny_kernels.cuh.
+/* GESV of 33 to 48 rows with one right-hand side, and GEDET: what tiny_head.cuh leaves in
+ * registers and shared memory goes on from there. Instantiated by tiny_kernels.cuh.
  */
 #ifndef BL_TINY_HEAD_SOLVE_CUH
 #define BL_TINY_HEAD_SOLVE_CUH
@@ -11,14 +11,14 @@
 namespace bl
 {
 
-/* The head's steps in a right-hand side: x is of its rows, in the first lanes, b of `row`
+/* The head's steps in a right-hand side: x is of its rows, in the first lanes, b of those
  * behind them. */
 template <class T, int HEAD>
-__device__ __forceinline__ void
-head_lower(const Group<32> &group, const TinyHead<T, HEAD> &head, int row, T &x, T &b)
+__device__ __forceinline__ void head_lower(const Group<32> &group,
+                                           const TinyHead<T, HEAD> &head, T &x, T &b)
 {
     const T *const l = head.row(min(group.row, HEAD - 1));
-    const T *const below = head.below + row * head.BELOW;
+    const T *const below = head.below + group.row * head.BELOW;
 #pragma unroll 4
     for (int k = 0; k < HEAD; k++) {
         const T y = group.from(x, k), less = sub(x, mul(l[k], y));
@@ -54,9 +54,9 @@ __host__ __device__ constexpr int packed_upper(int i, int k)
     return k * (k + 1) / 2 + i;
 }
 
-/* GESV. As tiny_head_factor; the first right-hand side is eliminated along with what is
- * left of the matrix. What is not needed meanwhile is not in registers. Shared memory:
- * also U behind the head, unless the rows are there, and before it x. */
+/* GESV. As tiny_head_factor; the right-hand side is eliminated along with what is left of
+ * the matrix. What is not needed meanwhile is not in registers. Shared memory: also U
+ * behind the head, unless the rows are there, and before it x. */
 template <class T, int N, int BLOCKS, int S = tiny_window<T>(32)>
 __global__ void BL_TINY_BOUNDS(1, BLOCKS)
     tiny_head_gesv(const __grid_constant__ TinyArguments g)
@@ -77,20 +77,17 @@ __global__ void BL_TINY_BOUNDS(1, BLOCKS)
         const TinyProblem<T> p(g, blockIdx.x);
         take_head<LARGEST>(group, p, r, info, pivot, head);
         const T *const b = (const T *)tiny_operand(g.b, p.item, sizeof(T));
-        if (g.nrhs > 0) {
-            x = group.row < HEAD ? b[head.source[group.row]] : x;
-            r.b = inside ? b[head.source[HEAD + group.row]] : r.b;
-        }
-        head_lower(group, head, group.row, x, r.b);
+        x = group.row < HEAD ? b[head.source[group.row]] : x;
+        r.b = inside ? b[head.source[HEAD + group.row]] : r.b;
+        head_lower(group, head, x, r.b);
         upper[group.row] = x;
     }
     eliminate<LARGEST, true, S>(group, r, n, n, n, head.done);
     const TinyProblem<T> p(g, renewed(int(blockIdx.x)));
-    T *b = (T *)tiny_operand(g.b, p.item, sizeof(T));
+    T *const b = (T *)tiny_operand(g.b, p.item, sizeof(T));
     if (is_odd<LARGEST>(group, r, head)) {
         if (factor_slowly<T>(g, blockIdx.x) == 0)
-            for (int64_t column = 0; column < g.nrhs; column++, b += g.b.ld)
-                solve_slowly(p.a, p.lda, p.n, tiny_pivots(g, p.item), b);
+            solve_slowly(p.a, p.lda, p.n, tiny_pivots(g, p.item), b);
         return;
     }
     if (store_all(group, g, p, r, info, pivot, head) != 0)
@@ -112,39 +109,24 @@ __global__ void BL_TINY_BOUNDS(1, BLOCKS)
     T y = group.from(r.b, lane);
     __syncwarp();
     const QuickDivisor<T> divisor(inside ? row[at(group.row)] : one<T>());
-    for (int64_t column = 0; column < g.nrhs; column++, b += g.b.ld) {
-        if (column > 0) {
-            x = group.row < HEAD ? b[head.source[group.row]] : from_real<T>(0);
-            y = inside ? b[head.source[HEAD + lane]] : from_real<T>(0);
-            head_lower(group, head, lane, x, y);
-            const T *l = p.a + HEAD + group.row + HEAD * p.lda;
+    const T *u = row + at(n - 1);
 #pragma unroll 4
-            for (int k = 0; k < n - 1; k++, l += p.lda) {
-                const T z = group.from(y, k);
-                if (inside && group.row > k)
-                    y = sub(y, mul(*l, z));
-            }
-        }
-        const T *u = row + at(n - 1);
-#pragma unroll 4
-        for (int k = n - 1; k > 0; k--) {
-            const T z = group.from(divisor.quotient(y), k);
-            if (group.row < k)
-                y = sub(y, mul(*u, z));
-            u -= ROWS ? 1 : k;
-        }
-        bool good = end_upper(inside ? group.row : -1, divisor, y);
-        good = head_upper(group, n, head, y, x) && good;
-        __syncwarp(); /* all have read the column */
-        if (group.ballot(!good) != 0) {
-            solve_slowly(p.a, p.lda, p.n, tiny_pivots(g, p.item), b);
-            continue;
-        }
-        if (group.row < HEAD)
-            b[group.row] = x;
-        if (inside)
-            b[HEAD + group.row] = y;
+    for (int k = n - 1; k > 0; k--) {
+        const T z = group.from(divisor.quotient(y), k);
+        if (group.row < k)
+            y = sub(y, mul(*u, z));
+        u -= ROWS ? 1 : k;
     }
+    bool good = end_upper(inside ? group.row : -1, divisor, y);
+    good = head_upper(group, n, head, y, x) && good;
+    if (group.ballot(!good) != 0) {
+        solve_slowly(p.a, p.lda, p.n, tiny_pivots(g, p.item), b);
+        return;
+    }
+    if (group.row < HEAD)
+        b[group.row] = x;
+    if (inside)
+        b[HEAD + group.row] = y;
 }
 
 /* Elements of shared memory for gedet_slowly(): a triangle, a column and pivots. */

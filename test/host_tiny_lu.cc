@@ -104,7 +104,7 @@ void make_lopsided(T &x)
 }
 
 /* Square or, of getrf and getrfsp, any matrices of order up to N; those of one launch are
- * alike if `least` is not 0, and have no side below it. */
+ * alike if `least` is not 0, and have no side below it, and one right-hand side. */
 template <class T>
 void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments), int N,
                  int problems, int launches, int least = 0)
@@ -117,7 +117,7 @@ void test_kernel(Report &report, Routine routine, void (*kernel)(TinyArguments),
         int m = N - below(4), n = below(4) || !any ? m : N - below(4);
         if (any && below(4) == 0)
             (below(2) ? m : n) = least ? least + below(N - least) : 1 + below(N);
-        const int nrhs = routine == GESV ? below(4) : 0;
+        const int nrhs = routine != GESV ? 0 : least ? 1 : below(4);
         std::vector<Case<T>> cases;
         for (int k = 0; k < 5 * problems + below(3); k++) {
             cases.emplace_back(Kind(below(KINDS)), m, n, nrhs);
