@@ -197,7 +197,7 @@ struct Team {
 };
 
 #ifdef __CUDACC__
-/* The block of threads as a team, of whose number the compiler may be told. */
+/* The calling block as a team; a caller who knows how many threads it has may say so. */
 BL_HD Team block_team(int threads = blockDim.x)
 {
     return {int(threadIdx.x), threads};
