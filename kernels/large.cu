@@ -7,6 +7,7 @@
  * applied to its rest.
  */
 #include "large.h"
+#include "large_draw.h"
 #include "large_blas.h"
 #include "large_inverse.h"
 #include "large_panel.h"
@@ -132,6 +133,19 @@ int64_t least_block(const struct bl_job *job)
     return job->precision >= BL_C ? LARGE_BLOCK<Complex<double>> : LARGE_BLOCK<double>;
 }
 
+/* Of a Cholesky factorization in fast arithmetic, as long as there are so many rows a
+ * multiprocessor, an outer block is factored first and the rows below it are solved for
+ * then, since the update is the longer part of a step; later the chain of panels is. From
+ * some more on, outer blocks of types with matrix units are as wide as an update needs.
+ */
+constexpr int64_t FAR_ROWS = 32, WIDE_ROWS = 48;
+
+bool has_far_rows(const struct bl_job *job, const Card &card, int64_t j)
+{
+    return is_fast(job) && card.capability >= 90 &&
+           job->n - j > FAR_ROWS * card.processors;
+}
+
 /* The outer block at column j is as wide as the update of what is behind it needs: cuBLAS
  * is at its best only where the inner dimension is several hundred, and panels of a wide
  * block take longer. */
@@ -140,8 +154,11 @@ int64_t outer_block(const struct bl_job *job, const Card &card, int64_t j = 0)
     const int64_t order = least(job->m, job->n), rest = order - j;
     if (!is_fast(job))
         return least_block(job);
-    if (has_cholesky(job))
-        return order > 6144 ? 512 : 256;
+    if (has_cholesky(job)) {
+        const bool wide = rest > WIDE_ROWS * card.processors &&
+                          (job->precision == BL_D || job->precision == BL_Z);
+        return !has_far_rows(job, card, j) ? 256 : wide ? 1024 : 512;
+    }
     if (is_long(job, card))
         return 256;
     if (order > 6144) {
@@ -227,6 +244,7 @@ struct State {
     int64_t info;
     int odd;
     unsigned arrived;
+    unsigned drawn; /* tiles of updates */
 };
 
 /* Of a triangle's solution, as far as it is known, and of the counter behind it: see
@@ -318,6 +336,7 @@ struct Matrix {
     bool follows = false;        /* the last thing in the stream is such a launch */
     bool brief = false;          /* updates make room for what runs beside them */
     bool alone = false;          /* nothing runs beside the panels */
+    unsigned drawn = 0;          /* of tiles so far */
     cudaEvent_t begun = nullptr; /* for the next panel to record when it has begun */
 
     T *at(int64_t i, int64_t j) const
@@ -344,6 +363,13 @@ struct Matrix {
         const bool chained = chains && follows;
         follows = true;
         return chained;
+    }
+    /* So many tiles for so many blocks in all. */
+    LargeDraw draw(int64_t tiles, int blocks)
+    {
+        const unsigned begin = drawn, end = begin + unsigned(tiles);
+        drawn = end + unsigned(blocks);
+        return {&state->drawn, begin, end};
     }
     void then(cudaError_t next)
     {
@@ -629,6 +655,24 @@ class Chain
     {
         return side;
     }
+    /* The rest of the job: all multiprocessors but `own` draw the tiles of an update, and
+     * when they have begun to, the chain goes on with `blocks` on its own; these then
+     * help.
+     */
+    template <class Blocks>
+    void share_update(const LargeUpdate<T> &u, int own, const Blocks &blocks)
+    {
+        const int all = rest.card.processors;
+        const LargeDraw draw = rest.draw(large_tiles_to_draw(u), all);
+        const cudaEvent_t begun = side->beginning();
+        rest.then(large_draw(u, draw, all - own, rest.stream, begun));
+        if (begun)
+            beside.then(side->here_after_beginning());
+        beside.follows = false;
+        blocks(beside);
+        beside.then(large_draw(u, draw, own, beside.stream));
+        beside.follows = false;
+    }
     /* The chain goes on when the job's stream has done what it was told so far. */
     void wait_for_rest()
     {
@@ -809,19 +853,24 @@ T *in_triangle(const Matrix<T> &x, T *a, int64_t lda, int64_t i, int64_t k)
 /* The rows and columns of v from `first` on, the latter up to `last`, less the products
  * of the columns j .. j + w - 1. For 'U' the negative sums of the products. */
 template <class T>
-void update_triangle(Matrix<T> &x, int64_t j, int64_t w, int64_t first, int64_t last)
+LargeUpdate<T> update_of_triangle(const Matrix<T> &x, int64_t j, int64_t w, int64_t first,
+                                  int64_t last, int64_t bottom)
 {
     const bool upper = x.job->uplo == 'U';
-    const int64_t rows = x.n - first, columns = last - first;
+    const int64_t rows = bottom - first, columns = last - first;
     const T *v = in_triangle(x, x.a, x.lda, first, j);
     T *to = has_sums(x.job) ? x.sums + first + first * x.n : x.at(first, first);
     const int64_t ld = has_sums(x.job) ? x.n : x.lda;
     if (upper)
-        update_part(x, LargeUpdate<T>{columns, rows, w, v, x.lda, v, x.lda, to, ld,
-                                      TURNED, PLAIN, UPPER_PART});
-    else
-        update_part(x, LargeUpdate<T>{rows, columns, w, v, x.lda, v, x.lda, to, ld, PLAIN,
-                                      TURNED, LOWER_PART});
+        return {columns, rows, w, v, x.lda, v, x.lda, to, ld, TURNED, PLAIN, UPPER_PART};
+    return {rows, columns, w, v, x.lda, v, x.lda, to, ld, PLAIN, TURNED, LOWER_PART};
+}
+
+template <class T>
+void update_triangle(Matrix<T> &x, int64_t j, int64_t w, int64_t first, int64_t last,
+                     int64_t bottom)
+{
+    update_part(x, update_of_triangle(x, j, w, first, last, bottom));
 }
 
 /* Whether a block of columns takes the products of others itself, and of how many. */
@@ -839,16 +888,16 @@ bool takes_products(const Matrix<T> &x)
 /* The columns of v from j to `end`, which have had the products of all before. For fast
  * arithmetic by halves, so that most products come in updates with many at a time. */
 template <class T>
-void factor_triangle(Matrix<T> &x, int64_t j, int64_t end)
+void factor_triangle(Matrix<T> &x, int64_t j, int64_t end, int64_t bottom)
 {
     const bool upper = x.job->uplo == 'U';
     const int64_t blocks = (end - j + CHOLESKY_BLOCK - 1) / CHOLESKY_BLOCK;
     const bool takes = takes_products(x);
     if (is_fast(x.job) && blocks > (takes ? TAKEN + 1 : 1)) {
         const int64_t middle = j + blocks / 2 * CHOLESKY_BLOCK;
-        factor_triangle(x, j, middle);
-        update_triangle(x, j, middle - j, middle, end);
-        factor_triangle(x, middle, end);
+        factor_triangle(x, j, middle, bottom);
+        update_triangle(x, j, middle - j, middle, end, bottom);
+        factor_triangle(x, middle, end, bottom);
         return;
     }
     for (int64_t i = j, w; i < end; i += w) {
@@ -856,11 +905,50 @@ void factor_triangle(Matrix<T> &x, int64_t j, int64_t end)
         x.then(large_diagonal(
             LargeDiagonal<T>{upper, int(w), x.at(i, i), x.lda,
                              has_sums(x.job) && i > 0 ? x.sums + i + i * x.n : nullptr,
-                             x.n, x.n - i - w, &x.state->info, i, &x.state->arrived,
+                             x.n, bottom - i - w, &x.state->info, i, &x.state->arrived,
                              x.link(), takes, takes ? i - j : 0},
             x.card, x.stream));
         if (i + w < end && !takes)
-            update_triangle(x, i, w, i + w, end);
+            update_triangle(x, i, w, i + w, end, bottom);
+    }
+}
+
+/* The same columns' rows from `bottom` on, after those before it. */
+template <class T>
+void solve_far(Matrix<T> &x, int64_t j, int64_t end, int64_t bottom)
+{
+    const bool upper = x.job->uplo == 'U';
+    const int64_t blocks = (end - j) / CHOLESKY_BLOCK, rows = x.n - bottom;
+    if (blocks > TAKEN + 1) {
+        const int64_t middle = j + blocks / 2 * CHOLESKY_BLOCK, w = middle - j;
+        solve_far(x, j, middle, bottom);
+        const T *far = in_triangle(x, x.a, x.lda, bottom, j),
+                *near = in_triangle(x, x.a, x.lda, middle, j);
+        T *to = in_triangle(x, x.a, x.lda, bottom, middle);
+        if (upper)
+            update(x, LargeUpdate<T>{end - middle, rows, w, near, x.lda, far, x.lda, to,
+                                     x.lda, TURNED, PLAIN, WHOLE});
+        else
+            update(x, LargeUpdate<T>{rows, end - middle, w, far, x.lda, near, x.lda, to,
+                                     x.lda, PLAIN, TURNED, WHOLE});
+        solve_far(x, middle, end, bottom);
+        return;
+    }
+    for (int64_t i = j; i < end; i += CHOLESKY_BLOCK)
+        x.then(large_far(LargeFar<T>{upper, x.at(i, i), x.lda, bottom - i, rows, i - j,
+                                     &x.state->info, x.link()},
+                         x.stream));
+}
+
+/* An outer block, all rows of it. */
+template <class T>
+void factor_outer_triangle(Matrix<T> &x, int64_t j, int64_t end)
+{
+    if (has_far_rows(x.job, x.card, j) && end < x.n) {
+        factor_triangle(x, j, end, end);
+        solve_far(x, j, end, end);
+    } else {
+        factor_triangle(x, j, end, x.n);
     }
 }
 
@@ -876,33 +964,56 @@ bool gives_way_to_blocks(const Matrix<T> &x, int64_t w, int64_t end)
     return operations / BRIEF_RATE[x.job->precision][1] < double(w) / rate;
 }
 
+/* The chain goes on with the outer block from j to `end`, and beside it all columns
+ * behind that lose their products with the w before. */
+template <class T>
+void factor_beside_update(Matrix<T> &x, Chain<T> &chain, int64_t w, int64_t j,
+                          int64_t end)
+{
+    const int all = x.card.processors;
+    const LargeUpdate<T> u = update_of_triangle(x, j - w, w, end, part_of(x.job).to, x.n);
+    auto blocks = [&](Matrix<T> &y) { factor_outer_triangle(y, j, end); };
+    if (chain.has_side() && has_far_rows(x.job, x.card, j) && large_has_draw(u, x.card) &&
+        large_tiles_to_draw(u) >= 2 * all) {
+        chain.share_update(u, all / 6, blocks);
+        return;
+    }
+    blocks(chain.matrix());
+    x.brief = chain.has_side() && gives_way_to_blocks(x, w, end);
+    update_part(x, u);
+    x.brief = false;
+}
+
 template <class T>
 void factor_cholesky(Matrix<T> &x)
 {
     const Range part = part_of(x.job);
-    const int64_t outer =
-        is_fast(x.job) ? outer_block(x.job, x.card) : part.to - part.from;
     if (has_sums(x.job) && part.from == 0)
         x.then(cudaMemsetAsync(x.sums, 0, x.n * x.n * sizeof(T), x.stream));
+    if (part.from > 0)
+        x.then(cudaMemsetAsync(&x.state->drawn, 0, sizeof x.state->drawn, x.stream));
     x.chains = x.card.capability >= 90;
     if (part.from > 0)
-        update_triangle(x, 0, part.from, part.from, part.to);
-    Chain<T> chain(x, part.from + 2 * outer < part.to);
-    factor_triangle(chain.matrix(), part.from, least(part.from + outer, part.to));
-    for (int64_t j = part.from, next = j + outer, end; next < part.to && !chain.failed();
-         j = next, next = end) {
-        end = least(next + outer, part.to);
+        update_triangle(x, 0, part.from, part.from, part.to, x.n);
+    auto after = [&](int64_t j) {
+        return is_fast(x.job) ? least(j + outer_block(x.job, x.card, j), part.to)
+                              : part.to;
+    };
+    int64_t j = part.from, next = after(j);
+    Chain<T> chain(x, after(next) < part.to);
+    factor_outer_triangle(chain.matrix(), j, next);
+    for (int64_t end; next < part.to && !chain.failed(); j = next, next = end) {
+        const int64_t w = next - j;
+        end = after(next);
         if (j > part.from)
             chain.wait_for_rest();
-        update_triangle(chain.matrix(), j, outer, next, end);
-        if (end < part.to)
-            chain.let_rest_follow();
-        factor_triangle(chain.matrix(), next, end);
-        if (end == part.to)
+        update_triangle(chain.matrix(), j, w, next, end, x.n);
+        if (end == part.to) {
+            factor_outer_triangle(chain.matrix(), next, end);
             break;
-        x.brief = chain.has_side() && gives_way_to_blocks(x, outer, end);
-        update_triangle(x, j, outer, end, part.to);
-        x.brief = false;
+        }
+        chain.let_rest_follow();
+        factor_beside_update(x, chain, w, next, end);
     }
     chain.end();
     x.chains = x.follows = false;

@@ -19,21 +19,53 @@
 namespace bl
 {
 
+/* Slices of DEPTH columns in shared memory: NB lines of a block of 64 columns, then ROWS
+ * of the rows beside. */
+template <class T, bool UPPER, int ROWS, int THREADS>
+struct CholeskySlices {
+    static constexpr int LINES = NB + ROWS, DEPTH = 16;
+    /* Lines that lie along memory are not padded: their groups of four change places. */
+    static constexpr int PITCH = UPPER ? DEPTH : LINES + 32 / int(sizeof(T)),
+                         SIZE = UPPER ? LINES * PITCH : DEPTH * PITCH;
+    static_assert(NB % DEPTH == 0);
+
+    static BL_HD int place(int line, int k)
+    {
+        constexpr int EVERY = sizeof(T) == 4 ? 2 : 1;
+        return UPPER ? line * DEPTH + (k ^ line / EVERY % 4 * 4) : k * PITCH + line;
+    }
+    /* N lines from `begin` on, of which `lines` are there; v(0, 0) of them is at `first`.
+     */
+    template <int N>
+    static BL_HD void fetch_lines(T *to, int begin, const T *first, int64_t lda,
+                                  int64_t lines, int thread)
+    {
+        constexpr int SIDE_BY_SIDE = UPPER ? DEPTH : N, STEP = THREADS / SIDE_BY_SIDE;
+        const int near = thread % SIDE_BY_SIDE, far = thread / SIDE_BY_SIDE;
+        const T *from = first + near + far * lda;
+        BL_UNROLL
+        for (int q = 0; q < N * DEPTH / THREADS; q++) {
+            const int line = UPPER ? far + q * STEP : near,
+                      k = UPPER ? near : far + q * STEP;
+            const bool there = line < lines;
+            fetch(to + place(begin + line, k), there ? from + q * STEP * lda : first,
+                  there);
+        }
+    }
+};
+
 template <class T, bool UPPER>
 struct CholeskyLeft {
     using Panel = FastCholeskyPanel<T, UPPER>;
     using R = Real<T>;
-    static constexpr int THREADS = Panel::THREADS, LINES = NB + Panel::ROWS,
-                         TILE_ROWS = 16, TILES = LINES / TILE_ROWS,
+    static constexpr int THREADS = Panel::THREADS, TILE_ROWS = 16,
+                         TILES = (NB + Panel::ROWS) / TILE_ROWS,
                          DIAGONAL_TILES = NB / TILE_ROWS;
-    /* In shared memory are slices of DEPTH columns, enough for what is to be taken when
-     * the launch before has ended. */
-    static constexpr int DEPTH = 16, SLICES = NB / DEPTH + UPPER;
-    /* Lines that lie along memory are not padded: their groups of four change places. */
-    static constexpr int PITCH = UPPER ? DEPTH : LINES + 32 / int(sizeof(T)),
-                         SLICE = UPPER ? LINES * PITCH : DEPTH * PITCH;
+    using Slices = CholeskySlices<T, UPPER, Panel::ROWS, THREADS>;
+    /* Enough for what is to be taken when the launch before has ended. */
+    static constexpr int DEPTH = Slices::DEPTH, SLICES = NB / DEPTH + UPPER;
     static constexpr int PARTS = Traits<T>::complex ? 2 : 1;
-    static_assert(THREADS / 32 * TILE_SIDE == NB && NB % DEPTH == 0);
+    static_assert(THREADS / 32 * TILE_SIDE == NB);
 
     /* Blocks a multiprocessor: the largest type's sums take too many registers for two.
      */
@@ -42,7 +74,7 @@ struct CholeskyLeft {
     /* One after the other. */
     union Memory {
         typename Panel::Memory panel;
-        T slices[SLICES * SLICE];
+        T slices[SLICES * Slices::SIZE];
     };
 
     const LargeDiagonal<T> &d;
@@ -70,25 +102,7 @@ struct CholeskyLeft {
     }
     static BL_HD int place(int line, int k)
     {
-        constexpr int EVERY = sizeof(T) == 4 ? 2 : 1;
-        return UPPER ? line * DEPTH + (k ^ line / EVERY % 4 * 4) : k * PITCH + line;
-    }
-    /* N lines from `begin` on of the columns from k0 on, counted from the block's. */
-    template <int N>
-    BL_HD void fetch_lines(T *to, int begin, int64_t k0) const
-    {
-        constexpr int SIDE_BY_SIDE = UPPER ? DEPTH : N, STEP = THREADS / SIDE_BY_SIDE;
-        const int near = thread % SIDE_BY_SIDE, far = thread / SIDE_BY_SIDE;
-        const T *from =
-            element<const T>(UPPER, d.a, d.lda, row_of(begin) + (UPPER ? far : near),
-                             k0 + (UPPER ? near : far));
-        BL_UNROLL
-        for (int q = 0; q < N * DEPTH / THREADS; q++) {
-            const int line = begin + (UPPER ? far + q * STEP : near),
-                      k = UPPER ? near : far + q * STEP;
-            const bool there = is_there(line);
-            fetch(to + place(line, k), there ? from + q * STEP * d.lda : d.a, there);
-        }
+        return Slices::place(line, k);
     }
     /* `slices` slices from column k0 on. */
     BL_HD void fetch_slices(int64_t k0, int slices) const
@@ -96,9 +110,14 @@ struct CholeskyLeft {
         BL_ROLLED
         for (int s = 0; s < SLICES; s++) {
             if (s < slices) {
-                T *slice = memory.slices + s * SLICE;
-                fetch_lines<NB>(slice, 0, k0 + s * DEPTH);
-                fetch_lines<Panel::ROWS>(slice, NB, k0 + s * DEPTH);
+                T *slice = memory.slices + s * Slices::SIZE;
+                const int64_t k = k0 + s * DEPTH;
+                Slices::template fetch_lines<NB>(
+                    slice, 0, element<const T>(UPPER, d.a, d.lda, 0, k), d.lda, d.n,
+                    thread);
+                Slices::template fetch_lines<Panel::ROWS>(
+                    slice, NB, element<const T>(UPPER, d.a, d.lda, row_of(NB), k), d.lda,
+                    d.beside - first, thread);
             }
             fetched_so_far();
         }
@@ -147,7 +166,7 @@ struct CholeskyLeft {
         for (int s = 0; s < slices; s++) {
             await_fetched<SLICES - 1>();
             Panel::meet_block(); /* it is there */
-            multiply_slice(memory.slices + s * SLICE);
+            multiply_slice(memory.slices + s * Slices::SIZE);
             fetched_so_far(); /* nothing: so that the next one is awaited next */
         }
         Panel::meet_block();

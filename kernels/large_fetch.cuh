@@ -49,6 +49,28 @@ __device__ __forceinline__ void fetch_parts(T *to, const T *from, bool there)
 #    endif
 }
 
+/* `there` <= BYTES bytes, from and to addresses that are multiples of BYTES, and zeros
+ * behind them; only what is read by matrix units of sm_90 comes so. */
+template <int BYTES>
+__device__ __forceinline__ void fetch_bytes(char *to, const char *from, int there)
+{
+#    if __CUDA_ARCH__ >= 900
+    const unsigned at = unsigned(__cvta_generic_to_shared(to));
+    if constexpr (BYTES == 16) /* past the first-level cache: nothing is read twice */
+        asm volatile("cp.async.cg.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from),
+                     "n"(BYTES), "r"(there)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from),
+                     "n"(BYTES), "r"(there)
+                     : "memory");
+#    elif defined BL_HOST_CUDA
+    host_cuda::begin_copy(to, from, BYTES, there);
+#    else
+    (void)to, (void)from, (void)there;
+#    endif
+}
+
 /* One element from global to shared memory, or zero; arrives later where the card can.
  * Complex numbers are aligned as their parts are. */
 template <class T>

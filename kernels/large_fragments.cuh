@@ -19,12 +19,13 @@ template <class T, int ROWS_, int COLUMNS_, int DEPTH_, int STAGES_>
 struct FragmentTile {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, DEPTH = DEPTH_,
                          STAGES = STAGES_, THREADS = 128;
+    static constexpr int WARPS_DOWN = 2, WARP_ROWS = ROWS / 2, WARP_COLUMNS = COLUMNS / 2;
     /* The four columns that a fragment takes from shared memory at once lie in different
      * banks. */
     static constexpr int PAD = Traits<T>::complex ? 2 : 4;
     static constexpr int PITCH_A = ROWS + PAD, PITCH_B = COLUMNS + PAD;
     static constexpr int STAGE = DEPTH * (PITCH_A + PITCH_B);
-    static constexpr int DOWN = ROWS / 32, ACROSS = COLUMNS / 16; /* fragments a warp */
+    static constexpr int DOWN = WARP_ROWS / 16, ACROSS = WARP_COLUMNS / 8; /* fragments */
     static constexpr size_t BYTES = size_t(STAGES) * STAGE * sizeof(T);
 };
 
@@ -78,17 +79,6 @@ __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4],
 #    endif
 }
 
-__device__ __forceinline__ double minus(const Fragment<double, 4> &c, int i)
-{
-    return -c.x[i];
-}
-
-__device__ __forceinline__ Complex<double> minus(const Fragment<Complex<double>, 4> &c,
-                                                 int i)
-{
-    return {-c.x[i], -c.im[i]};
-}
-
 __device__ __forceinline__ double minus(double x)
 {
     return -x;
@@ -99,41 +89,45 @@ __device__ __forceinline__ Complex<double> minus(Complex<double> x)
     return {-x.re, -x.im};
 }
 
-template <int DOWN, int ACROSS>
-__device__ __forceinline__ void multiply_all(Fragment<double, 4> (&c)[DOWN][ACROSS],
-                                             const Fragment<double, 4> (&a)[DOWN],
+/* A row of fragments of C. */
+template <int ACROSS>
+__device__ __forceinline__ void multiply_row(Fragment<double, 4> (&c)[ACROSS],
+                                             const Fragment<double, 4> &a,
                                              const Fragment<double, 2> (&b)[ACROSS])
 {
     BL_UNROLL
-    for (int r = 0; r < DOWN; r++)
-        BL_UNROLL
     for (int s = 0; s < ACROSS; s++)
-        multiply(c[r][s].x, a[r].x, b[s].x);
+        multiply(c[s].x, a.x, b[s].x);
 }
 
-template <int DOWN, int ACROSS>
+template <int ACROSS>
 __device__ __forceinline__ void
-multiply_all(Fragment<Complex<double>, 4> (&c)[DOWN][ACROSS],
-             const Fragment<Complex<double>, 4> (&a)[DOWN],
+multiply_row(Fragment<Complex<double>, 4> (&c)[ACROSS],
+             const Fragment<Complex<double>, 4> &a,
              const Fragment<Complex<double>, 2> (&b)[ACROSS])
 {
+    const double other[4] = {-a.im[0], -a.im[1], -a.im[2], -a.im[3]};
     BL_UNROLL
-    for (int r = 0; r < DOWN; r++) {
-        const double other[4] = {-a[r].im[0], -a[r].im[1], -a[r].im[2], -a[r].im[3]};
-        BL_UNROLL
-        for (int s = 0; s < ACROSS; s++) {
-            multiply(c[r][s].x, a[r].x, b[s].x);
-            multiply(c[r][s].im, a[r].x, b[s].im);
-        }
-        BL_UNROLL
-        for (int s = 0; s < ACROSS; s++) {
-            multiply(c[r][s].x, other, b[s].im);
-            multiply(c[r][s].im, a[r].im, b[s].x);
-        }
+    for (int s = 0; s < ACROSS; s++) {
+        multiply(c[s].x, a.x, b[s].x);
+        multiply(c[s].im, a.x, b[s].im);
+    }
+    BL_UNROLL
+    for (int s = 0; s < ACROSS; s++) {
+        multiply(c[s].x, other, b[s].im);
+        multiply(c[s].im, a.im, b[s].x);
     }
 }
 
-#endif
+template <class T, int DOWN, int ACROSS>
+__device__ __forceinline__ void multiply_all(Fragment<T, 4> (&c)[DOWN][ACROSS],
+                                             const Fragment<T, 4> (&a)[DOWN],
+                                             const Fragment<T, 2> (&b)[ACROSS])
+{
+    BL_UNROLL
+    for (int r = 0; r < DOWN; r++)
+        multiply_row(c[r], a[r], b);
+}
 
 /* A factor as it is used. */
 template <Placing PLACING, class T>
@@ -142,14 +136,117 @@ __device__ __forceinline__ T as_used(T x)
     return PLACING == TURNED ? conj(x) : x;
 }
 
+/* Where a lane's elements of a tile begin. */
+template <class G>
+__device__ __forceinline__ int lane_row()
+{
+    return threadIdx.x / 32 % G::WARPS_DOWN * G::WARP_ROWS + threadIdx.x % 32 / 4;
+}
+
+template <class G>
+__device__ __forceinline__ int lane_column()
+{
+    return threadIdx.x / (32 * G::WARPS_DOWN) * G::WARP_COLUMNS + threadIdx.x % 4 * 2;
+}
+
+/* What a thread has of a tile of C. */
+template <class T, class G>
+struct Fragments {
+    Fragment<T, 4> x[G::DOWN][G::ACROSS];
+
+    /* act(fragment, number in it, its row and column from the lane's first one on). */
+    template <class Act>
+    __device__ __forceinline__ void each(const Act &act)
+    {
+        BL_UNROLL
+        for (int r = 0; r < G::DOWN; r++)
+            BL_UNROLL
+        for (int s = 0; s < G::ACROSS; s++)
+            BL_UNROLL
+        for (int q = 0; q < 4; q++)
+            act(x[r][s], q, 16 * r + q / 2 * 8, 8 * s + q % 2);
+    }
+    /* act(fragment, number in it, address) of what there is of the tile of C from row i0
+     * and column j0 on. Of a whole tile nothing is asked, so that all loads are under way
+     * at once. */
+    template <class Act>
+    __device__ __forceinline__ void each_there(const LargeUpdate<T> &u, int64_t i0,
+                                               int64_t j0, const Act &act)
+    {
+        const int64_t row = i0 + lane_row<G>(), column = j0 + lane_column<G>();
+        T *const c = u.c + row + column * u.ldc;
+        if (is_whole(u, i0, j0, G::ROWS, G::COLUMNS))
+            each([&](Fragment<T, 4> &y, int q, int i, int j) {
+                act(y, q, c + i + j * u.ldc);
+            });
+        else
+            each([&](Fragment<T, 4> &y, int q, int i, int j) {
+                if (row + i < u.m && column + j < u.n &&
+                    has_element(u, row + i, column + j))
+                    act(y, q, c + i + j * u.ldc);
+            });
+    }
+    __device__ __forceinline__ void turn_sign()
+    {
+        each([](Fragment<T, 4> &y, int q, int, int) { y.set(q, minus(y.get(q))); });
+    }
+    /* Minus C. */
+    __device__ __forceinline__ void get(const LargeUpdate<T> &u, int64_t i0, int64_t j0)
+    {
+        each([](Fragment<T, 4> &y, int q, int, int) { y.set(q, from_real<T>(0)); });
+        if (u.fresh)
+            return;
+        each_there(u, i0, j0,
+                   [](Fragment<T, 4> &y, int q, const T *at) { y.set(q, *at); });
+        turn_sign();
+    }
+    __device__ __forceinline__ void put(const LargeUpdate<T> &u, int64_t i0, int64_t j0)
+    {
+        turn_sign();
+        each_there(u, i0, j0, [](Fragment<T, 4> &y, int q, T *at) { *at = y.get(q); });
+    }
+    __device__ __forceinline__ void multiply_row(int row, const Fragment<T, 4> &a,
+                                                 const Fragment<T, 2> (&b)[G::ACROSS])
+    {
+        bl::multiply_row(x[row], a, b);
+    }
+    /* The products of a slice of A and B in shared memory. */
+    template <Placing OF_A, Placing OF_B>
+    __device__ __forceinline__ void add_products(const T *slice)
+    {
+        const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+        const T *sa = slice + t * G::PITCH_A + lane_row<G>(),
+                *sb = slice + G::DEPTH * G::PITCH_A + t * G::PITCH_B +
+                      (lane_column<G>() - 2 * t) + g;
+        BL_UNROLL
+        for (int l = 0; l < G::DEPTH; l += 8) {
+            Fragment<T, 4> left[G::DOWN];
+            Fragment<T, 2> right[G::ACROSS];
+            BL_UNROLL
+            for (int r = 0; r < G::DOWN; r++)
+                BL_UNROLL
+            for (int q = 0; q < 4; q++)
+                left[r].set(
+                    q,
+                    as_used<OF_A>(sa[(l + q / 2 * 4) * G::PITCH_A + 16 * r + q % 2 * 8]));
+            BL_UNROLL
+            for (int s = 0; s < G::ACROSS; s++)
+                BL_UNROLL
+            for (int q = 0; q < 2; q++)
+                right[s].set(q, as_used<OF_B>(sb[(l + q * 4) * G::PITCH_B + 8 * s]));
+            multiply_all(x, left, right);
+        }
+    }
+};
+
+#endif
+
 template <class T, class G, Placing OF_A, Placing OF_B>
 __global__ void __launch_bounds__(G::THREADS, 2) update_fragments(const LargeUpdate<T> u)
 {
 #if __CUDA_ARCH__ >= 900 || defined BL_HOST_CUDA
     extern __shared__ __align__(16) char shared[];
     T *const slices = (T *)shared;
-    const int thread = threadIdx.x, warp = thread / 32, g = thread % 32 / 4,
-              t = thread % 4;
     const TileStart start = tile_start<G>(u);
     const int64_t i0 = start.i, j0 = start.j;
     if (!has_some(u, i0, j0, G::ROWS, G::COLUMNS) || (u.unless && *u.unless))
@@ -175,28 +272,8 @@ __global__ void __launch_bounds__(G::THREADS, 2) update_fragments(const LargeUpd
             fetch_slice(int64_t(s) * G::DEPTH, slices + s * G::STAGE);
         fetched_so_far();
     }
-
-    const int row = warp % 2 * (G::ROWS / 2), column = warp / 2 * (G::COLUMNS / 2);
-    const bool whole = is_whole(u, i0, j0, G::ROWS, G::COLUMNS);
-    T *const c = u.c + i0 + row + g + (j0 + column + 2 * t) * u.ldc;
-    Fragment<T, 4> x[G::DOWN][G::ACROSS];
-    auto each = [&](auto act) {
-        BL_UNROLL
-        for (int r = 0; r < G::DOWN; r++)
-            BL_UNROLL
-        for (int s = 0; s < G::ACROSS; s++)
-            BL_UNROLL
-        for (int q = 0; q < 4; q++) {
-            const int i = 16 * r + q / 2 * 8, j = 8 * s + q % 2;
-            act(x[r][s], q, c + i + j * u.ldc,
-                whole || (row + g + i < rows && column + 2 * t + j < columns &&
-                          has_element(u, i0 + row + g + i, j0 + column + 2 * t + j)));
-        }
-    };
-    each([&](auto &y, int q, T *at, bool has) {
-        y.set(q, has && !u.fresh ? minus(*at) : from_real<T>(0));
-    });
-
+    Fragments<T, G> x;
+    x.get(u, i0, j0);
     for (int64_t step = 0; step < steps; step++) {
         await_fetched<G::STAGES - 2>();
         __syncthreads(); /* the slice is there, and its predecessor is done with */
@@ -204,32 +281,9 @@ __global__ void __launch_bounds__(G::THREADS, 2) update_fragments(const LargeUpd
         if (next < steps)
             fetch_slice(next * G::DEPTH, slices + next % G::STAGES * G::STAGE);
         fetched_so_far();
-        const T *sa = slices + step % G::STAGES * G::STAGE + t * G::PITCH_A + row + g;
-        const T *sb = slices + step % G::STAGES * G::STAGE + G::DEPTH * G::PITCH_A +
-                      t * G::PITCH_B + column + g;
-        BL_UNROLL
-        for (int l = 0; l < G::DEPTH; l += 8) {
-            Fragment<T, 4> left[G::DOWN];
-            Fragment<T, 2> right[G::ACROSS];
-            BL_UNROLL
-            for (int r = 0; r < G::DOWN; r++)
-                BL_UNROLL
-            for (int q = 0; q < 4; q++)
-                left[r].set(
-                    q,
-                    as_used<OF_A>(sa[(l + q / 2 * 4) * G::PITCH_A + 16 * r + q % 2 * 8]));
-            BL_UNROLL
-            for (int s = 0; s < G::ACROSS; s++)
-                BL_UNROLL
-            for (int q = 0; q < 2; q++)
-                right[s].set(q, as_used<OF_B>(sb[(l + q * 4) * G::PITCH_B + 8 * s]));
-            multiply_all(x, left, right);
-        }
+        x.template add_products<OF_A, OF_B>(slices + step % G::STAGES * G::STAGE);
     }
-    each([](auto &y, int q, T *at, bool has) {
-        if (has)
-            *at = minus(y, q);
-    });
+    x.put(u, i0, j0);
 #else
     (void)u;
 #endif

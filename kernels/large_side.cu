@@ -119,4 +119,9 @@ cudaError_t LargeSide::after_beginning()
     return cudaStreamWaitEvent(main, begun, 0);
 }
 
+cudaError_t LargeSide::here_after_beginning()
+{
+    return cudaStreamWaitEvent(own, begun, 0);
+}
+
 } // namespace bl

@@ -26,11 +26,12 @@ class LargeSide
     {
         return own;
     }
-    /* An event for a kernel here to record when it has begun, and what is enqueued in the
-     * job's stream from now on follows that. NULL: there is none in a capture, or before
-     * CUDA 12.3. */
+    /* An event for a kernel of either stream to record when it has begun; what is
+     * enqueued in the job's stream, or here, from then on follows that. NULL: there is
+     * none in a capture, or before CUDA 12.3. */
     cudaEvent_t beginning() const;
     cudaError_t after_beginning();
+    cudaError_t here_after_beginning();
 
   private:
     bool open();

@@ -311,7 +311,7 @@ subtract_by_fragments(T *A, int64_t lda, int rows, int columns, const T (*u)[STR
         }
         each(lda, [&](auto &y, int q, int i, int j, int64_t ld) {
             if (i < rows && j < columns)
-                A[i + j * ld] = minus(y, q);
+                A[i + j * ld] = minus(y.get(q));
         });
     }
 #endif

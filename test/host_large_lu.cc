@@ -9,7 +9,7 @@
  * for the expected values and what "equal" is.
  */
 #include "host_cluster.h"
-#include "large_fragments.cuh"
+#include "large_draw.cuh"
 #include "large_panel.cuh"
 #include "large_beside.cuh"
 #include "large_triangle.cuh"
@@ -185,6 +185,93 @@ void by_fragments(const LargeUpdate<T> &u)
                   : u.of_b == TURNED ? update_fragments<T, G, PLAIN, TURNED>
                                      : update_fragments<T, G, PLAIN, PLAIN>;
     host_cuda::launch(tiles_of<G>(u), G::THREADS, G::BYTES, [&] { kernel(u); });
+}
+
+/* Every tile that has some of the part has one number, and no other has any. */
+template <class T>
+void test_tile_numbers(int repeats)
+{
+    using G = TileToDraw<T>;
+    Report report("large " + title<T>("tiles to draw"));
+    for (int turn = 0; turn < repeats * 20; turn++) {
+        LargeUpdate<T> u = {};
+        u.part = below(2) ? LOWER_PART : UPPER_PART;
+        u.m = 1 + below(1500);
+        u.n = 1 + below(1500);
+        std::vector<std::pair<int64_t, int64_t>> want, tiles;
+        for (int64_t j = 0; j < u.n; j += G::COLUMNS)
+            for (int64_t i = 0; i < u.m; i += G::ROWS)
+                if (has_some(u, i, j, G::ROWS, G::COLUMNS))
+                    want.push_back({i, j});
+        const int64_t count = tiles_before<G>(u, columns_of_tiles<G>(u));
+        for (int64_t t = 0; t < count; t++) {
+            const TileStart tile = tile_of_number<G>(u, t);
+            tiles.push_back({tile.i, tile.j});
+        }
+        report.count(tiles == want, text("%d x %d, part %d: %d tiles for %d", int(u.m),
+                                         int(u.n), u.part, int(count), int(want.size())));
+    }
+}
+
+/* The update of a triangle by blocks of several launches, which draw its tiles from a
+ * counter that others have drawn from before; 16 bytes at a time where that is possible.
+ */
+template <class T>
+void test_drawn(int repeats)
+{
+    using G = TileToDraw<T>;
+    Report report("large " + title<T>("update by tiles drawn"));
+    for (int turn = 0; turn < repeats * 4; turn++) {
+        const bool upper = turn % 2, even = turn / 2 % 2;
+        const int n = 1 + below(200), m = n + below(2) * below(100),
+                  k = G::DEPTH * (G::STAGES + below(4)), rows = upper ? k : m,
+                  lda = even ? rows + rows % 2 : rows | 1;
+        const Array<T> v = matrix<T>(RANDOM, lda, (upper ? m : k) + 1, lda);
+        LargeUpdate<T> u = {};
+        u.m = upper ? n : m;
+        u.n = upper ? m : n;
+        u.k = k;
+        u.a = u.b = (const T *)((const char *)v.data() + (even ? 0 : 8));
+        u.lda = u.ldb = lda;
+        (upper ? u.of_a : u.of_b) = TURNED;
+        u.part = upper ? UPPER_PART : LOWER_PART;
+        u.fused = true;
+        u.ldc = u.m + below(3);
+        Array<T> c = matrix<T>(RANDOM, int(u.m), int(u.n), int(u.ldc)), want = c;
+        u.c = c.data();
+        Array<Real<T>> most(c.size());
+        plain_update(u, want, most);
+        unsigned drawn = 7;
+        const unsigned tiles = unsigned(tiles_before<G>(u, columns_of_tiles<G>(u)));
+        const LargeDraw draw = {&drawn, drawn, drawn + tiles};
+        auto launch = [&](int blocks) {
+            auto run = [&](auto piece) {
+                constexpr int PIECE = decltype(piece)::value;
+                if (upper)
+                    host_cuda::launch(
+                        blocks, G::THREADS, DRAWN_BYTES<T, G, TURNED, PLAIN, PIECE>,
+                        [&] { update_drawn<T, G, TURNED, PLAIN, PIECE>(u, draw); });
+                else
+                    host_cuda::launch(
+                        blocks, G::THREADS, DRAWN_BYTES<T, G, PLAIN, TURNED, PIECE>,
+                        [&] { update_drawn<T, G, PLAIN, TURNED, PIECE>(u, draw); });
+            };
+            if (!even)
+                run(std::integral_constant<int, 8>());
+            else
+                run(std::integral_constant<int, 16>());
+        };
+        launch(2);
+        launch(1);
+        std::string off =
+            drawn == draw.end + 3 ? "" : text("the counter stands at %u", drawn);
+        for (size_t i = 0; i < c.size(); i++)
+            if (!(abs1(sub(c[i], want[i])) <= 2 * k * 0x1p-52 * most[i]))
+                off = text("C[%zu] is off by %g", i, double(abs1(sub(c[i], want[i]))));
+        report.count(off.empty(), text("%d x %d x %d, part %d, lda %d: ", int(u.m),
+                                       int(u.n), k, u.part, lda) +
+                                      off);
+    }
 }
 
 /* All of a matrix: panels of N columns, what they do to the others, updates. */
@@ -437,6 +524,8 @@ void test_all(int repeats)
         test_beside<T>(repeats);
         test_update<T>("update on tensor cores", true, repeats,
                        by_fragments<T, FragmentTile<T, 64, 32, 16, 3>>);
+        test_tile_numbers<T>(repeats);
+        test_drawn<T>(repeats);
     }
 }
 

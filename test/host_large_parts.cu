@@ -17,6 +17,7 @@
 
 #include "large.h"
 #include "large_blas.h"
+#include "large_draw.h"
 #include "large_inverse.h"
 #include "large_panel.h"
 #include "large_side.h"
@@ -29,7 +30,8 @@ namespace bl
 namespace
 {
 
-bool put_off; /* large_left() was called */
+bool put_off;       /* large_left() was called */
+int shared_updates; /* calls of large_draw() */
 
 void step(const LargeUpdate<double> &u)
 {
@@ -124,6 +126,23 @@ void step(const LargeDiagonal<double> &d)
     }
 }
 
+void step(const LargeFar<double> &d)
+{
+    auto l = [&](int64_t i, int64_t k) -> double & {
+        return d.a[d.upper ? k + i * d.lda : i + k * d.lda];
+    };
+    for (int64_t i = d.far; i < d.far + d.rows && *d.info == 0; i++) {
+        for (int64_t k = -d.before; k < 0; k++)
+            for (int64_t j = 0; j < 64; j++)
+                l(i, j) -= l(i, k) * l(j, k);
+        for (int64_t k = 0; k < 64; k++) {
+            l(i, k) *= 1 / l(k, k);
+            for (int64_t j = k + 1; j < 64; j++)
+                l(i, j) -= l(i, k) * l(j, k);
+        }
+    }
+}
+
 /* Other precisions are not asked for. */
 template <template <class> class Step, class T>
 cudaError_t take(const Step<T> &s)
@@ -166,6 +185,33 @@ template <class T>
 cudaError_t large_diagonal(const LargeDiagonal<T> &d, const Card &, cudaStream_t)
 {
     return take(d);
+}
+template <class T>
+cudaError_t large_far(const LargeFar<T> &d, cudaStream_t)
+{
+    return take(d);
+}
+template <class T>
+bool large_has_draw(const LargeUpdate<T> &u, const Card &)
+{
+    return u.part != WHOLE;
+}
+template <class T>
+int64_t large_tiles_to_draw(const LargeUpdate<T> &u)
+{
+    return u.m;
+}
+/* The first block that comes does all, and the others find nothing more to do. */
+template <class T>
+cudaError_t large_draw(const LargeUpdate<T> &u, const LargeDraw &draw, int processors,
+                       cudaStream_t, cudaEvent_t)
+{
+    const bool first = *draw.drawn == draw.begin;
+    shared_updates++;
+    if (*draw.drawn < draw.begin || (!first && *draw.drawn < draw.end))
+        abort();
+    *draw.drawn = (first ? draw.end : *draw.drawn) + unsigned(processors);
+    return first ? take(u) : cudaSuccess;
 }
 template <class T>
 bool large_takes_left(int64_t, const Card &)
@@ -247,6 +293,11 @@ NEVER(large_few, LargeFew<T>, bool)
     template cudaError_t large_triangle(const LargeTriangle<T> &, cudaStream_t);         \
     template cudaError_t large_diagonal(const LargeDiagonal<T> &, const Card &,          \
                                         cudaStream_t);                                   \
+    template cudaError_t large_far(const LargeFar<T> &, cudaStream_t);                   \
+    template bool large_has_draw(const LargeUpdate<T> &, const Card &);                  \
+    template int64_t large_tiles_to_draw(const LargeUpdate<T> &);                        \
+    template cudaError_t large_draw(const LargeUpdate<T> &, const LargeDraw &, int,      \
+                                    cudaStream_t, cudaEvent_t);                          \
     template bool large_takes_left<T>(int64_t, const Card &);                            \
     template bool has_large_blas<T>();                                                   \
     template cudaError_t large_turn(int64_t, int64_t, const T *, int64_t, T *, int64_t,  \
@@ -351,6 +402,10 @@ cudaError_t LargeSide::after_beginning()
 {
     return cudaSuccess;
 }
+cudaError_t LargeSide::here_after_beginning()
+{
+    return cudaSuccess;
+}
 
 } // namespace bl
 
@@ -394,9 +449,10 @@ std::vector<double> pose(bool lu, int m, int n, int lda, Kind kind)
 
 /* The job with A's columns, or U's rows, up to each of `ends` there in turn; where there
  * are none, up to those that the family asks for. */
-Result factor(struct bl_job job, const std::vector<double> &a, std::vector<int64_t> ends)
+Result factor(struct bl_job job, const std::vector<double> &a, std::vector<int64_t> ends,
+              int processors)
 {
-    const bl::Card card = {132, 90, 227 << 10, true};
+    const bl::Card card = {processors, 90, 227 << 10, true};
     const int64_t lda = job.a.ld;
     Result r = {std::vector<double>(a.size(), NAN),
                 std::vector<int>(size_t(std::min(job.m, job.n))), 0};
@@ -448,7 +504,7 @@ size_t differences(const Result &x, const Result &y, char uplo, int n, int lda,
 }
 
 void test(char uplo, enum bl_arithmetic arithmetic, int m, int n, int lda, Kind kind,
-          const std::vector<int64_t> &ends)
+          const std::vector<int64_t> &ends, int processors = 132)
 {
     const bool lu = !uplo;
     static const char *const kinds[] = {"random", "ties", "singular"};
@@ -464,7 +520,8 @@ void test(char uplo, enum bl_arithmetic arithmetic, int m, int n, int lda, Kind 
     job.a.ld = lda;
     const std::vector<double> a = pose(lu, m, n, lda, kind);
     bl::put_off = false;
-    const Result whole = factor(job, a, {n}), parts = factor(job, a, ends);
+    const Result whole = factor(job, a, {n}, processors),
+                 parts = factor(job, a, ends, processors);
     size_t wrong = differences(whole, parts, uplo, n, lda);
     if (n < 2000) { /* netlib takes its time, and so does pose() for it */
         Result want = {a, parts.ipiv, 0};
@@ -540,6 +597,12 @@ int main()
         test('U', BL_EXACT, 641, 641, 641, kind, {64, 128, 320, 641});
     }
     test(0, BL_EXACT, 3100, 3100, 3100, RANDOM, {});
+    bl::shared_updates = 0;
+    for (const char uplo : {'L', 'U'})
+        for (int turn = 0; turn < 2; turn++) /* with and without a second stream */
+            test(uplo, BL_FAST, 2400, 2400, 2400, RANDOM, {1024, 2400}, 4);
+    if (bl::shared_updates == 0)
+        failed++, printf("not ok large-parts-shared - no update was\n");
     test_asked();
     return failed > 0;
 }

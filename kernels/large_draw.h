@@ -1,0 +1,33 @@
+/* Updates whose tiles are drawn: what several launches share; see large_draw.cuh. */
+#ifndef BL_LARGE_DRAW_H
+#define BL_LARGE_DRAW_H
+
+#include "large.h"
+
+namespace bl
+{
+
+/* Tiles are drawn from *drawn on: those from `begin` to `end` are this update's. A block
+ * ends with a draw beyond the end, so that after `blocks` blocks in all the counter
+ * stands at end + blocks, where the next update may begin. */
+struct LargeDraw {
+    unsigned *drawn;
+    unsigned begin, end;
+};
+
+/* Whether u can be done so on this card: the update of a triangle. */
+template <class T>
+bool large_has_draw(const LargeUpdate<T> &u, const Card &card);
+
+/* The number of u's tiles. */
+template <class T>
+int64_t large_tiles_to_draw(const LargeUpdate<T> &u);
+
+/* All or a share of an update, by so many multiprocessors; `begun`, if it is not NULL, is
+ * recorded when it has them. */
+template <class T>
+cudaError_t large_draw(const LargeUpdate<T> &u, const LargeDraw &draw, int processors,
+                       cudaStream_t stream, cudaEvent_t begun = nullptr);
+
+} // namespace bl
+#endif
