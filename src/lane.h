@@ -6,7 +6,7 @@
 
 #include "bl.h"
 
-#define BL_QUEUES 5 /* of a lane */
+#define BL_QUEUES 4 /* of a lane */
 #define BL_TRACKS 3 /* chunks in flight at a time, each on a queue of its own */
 
 /* Fields are the borrower's until it gives the lane back. */

@@ -38,31 +38,17 @@ static void *enqueue_parts(void *arg)
             status = p->e->follow(p->queue, p->copies[i]);
         if (status == BL_OK)
             status = p->e->run(&p->job, p->queue);
-        if (status == BL_OK && p->mark && p->job.to < n &&
-            p->e->part(&p->job, p->job.to) >= n) {
-            status = p->e->follow(p->mark, p->queue);
-            pthread_mutex_lock(&p->lock);
-            p->marked = status == BL_OK ? p->job.to : 0;
-            pthread_cond_broadcast(&p->more);
-            pthread_mutex_unlock(&p->lock);
-        }
     }
     p->status = status;
-    pthread_mutex_lock(&p->lock);
-    p->ended = true;
-    pthread_cond_broadcast(&p->more);
-    pthread_mutex_unlock(&p->lock);
     return NULL;
 }
 
 void bl_parts_begin(struct bl_parts *p, const struct bl_engine *e,
-                    const struct bl_job *job, void *queue, void *const *copies,
-                    void *mark)
+                    const struct bl_job *job, void *queue, void *const *copies)
 {
     pthread_attr_t attr;
     sigset_t all, before;
-    *p = (struct bl_parts){
-        .e = e, .job = *job, .queue = queue, .copies = copies, .mark = mark};
+    *p = (struct bl_parts){.e = e, .job = *job, .queue = queue, .copies = copies};
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->more, NULL);
     if (bl_workers_count() < 2 || pthread_attr_init(&attr) != 0)
@@ -79,25 +65,15 @@ void bl_parts_there(struct bl_parts *p, int64_t columns)
 {
     pthread_mutex_lock(&p->lock);
     p->there = columns;
-    pthread_cond_broadcast(&p->more);
+    pthread_cond_signal(&p->more);
     pthread_mutex_unlock(&p->lock);
-}
-
-int64_t bl_parts_marked(struct bl_parts *p)
-{
-    pthread_mutex_lock(&p->lock);
-    while (p->apart && !p->marked && !p->ended)
-        pthread_cond_wait(&p->more, &p->lock);
-    int64_t columns = p->marked;
-    pthread_mutex_unlock(&p->lock);
-    return columns;
 }
 
 enum bl_status bl_parts_end(struct bl_parts *p, bool given_up)
 {
     pthread_mutex_lock(&p->lock);
     p->given_up = given_up;
-    pthread_cond_broadcast(&p->more);
+    pthread_cond_signal(&p->more);
     pthread_mutex_unlock(&p->lock);
     if (p->apart)
         pthread_join(p->thread, NULL);

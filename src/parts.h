@@ -13,31 +13,23 @@ struct bl_parts {
     struct bl_job job;   /* on the device */
     void *queue;         /* nobody else's until bl_parts_end() */
     void *const *copies; /* the BL_COPY_QUEUES queues on which the columns come */
-    void *mark; /* a queue that follows all parts but the last; NULL: none does */
-    bool apart; /* a thread of its own does it, else bl_parts_end() */
+    bool apart;          /* a thread of its own does it, else bl_parts_end() */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t more;
-    /* Under the lock: columns whose copies are enqueued; no more are coming; columns of
-     * the parts that `mark` follows, or 0; nothing more is enqueued. */
-    int64_t there;
+    int64_t
+        there; /* columns whose copies are enqueued; under the lock, like `given_up` */
     bool given_up;
-    int64_t marked;
-    bool ended;
     enum bl_status status;
 };
 
 /* Can the engine take the job in parts? */
 bool bl_parts_wanted(const struct bl_engine *e, const struct bl_job *job);
 void bl_parts_begin(struct bl_parts *p, const struct bl_engine *e,
-                    const struct bl_job *job, void *queue, void *const *copies,
-                    void *mark);
+                    const struct bl_job *job, void *queue, void *const *copies);
 /* The copies of so many columns, from the first, are enqueued; all of them: so is all
  * else. */
 void bl_parts_there(struct bl_parts *p, int64_t columns);
-/* After the last of them: the columns of all parts but the last, which p->mark follows;
- * 0: it follows nothing. */
-int64_t bl_parts_marked(struct bl_parts *p);
 /* Wait until all that is there has been enqueued, and all of it unless `given_up`. */
 enum bl_status bl_parts_end(struct bl_parts *p, bool given_up);
 

@@ -31,13 +31,12 @@
 /* A single problem's pieces: where it fits the ring, and where it does not. */
 #define PIECE_BYTES ((size_t)4 << 20)
 #define LARGE_PIECE_BYTES ((size_t)8 << 20)
-#define PARTS_QUEUE (BL_QUEUES - 1) /* the copies have the others */
+#define PARTS_QUEUE 2 /* the copies have the first two */
 /* The ring's sections for pieces that do not all fit, a queue each. On the way in, what
  * is packed is under way piece by piece. On the way out nothing is unpacked before all of
  * a section is there, and nothing is under way beside the last: the more the better. */
 #define SECTIONS_IN BL_COPY_QUEUES
-#define SECTIONS_OUT (BL_QUEUES - 1)
-#define MARK_QUEUE (SECTIONS_OUT - 1) /* the way in has no use for it */
+#define SECTIONS_OUT BL_QUEUES
 
 struct pipeline {
     const struct bl_engine *e;
@@ -403,74 +402,28 @@ static enum bl_status send_pieces(const struct pipeline *p, const struct bl_chun
     return s.status;
 }
 
+/* All of the chunk to the device, and its run. */
+static enum bl_status send_and_run(const struct pipeline *p, const struct bl_chunk *c,
+                                   bool in_parts)
+{
+    struct bl_parts parts;
+    void *queue = p->lane->queue[in_parts ? PARTS_QUEUE : 0];
+    if (in_parts)
+        bl_parts_begin(&parts, p->e, &c->job, queue, p->lane->queue);
+    enum bl_status status = send_pieces(p, c, in_parts ? &parts : NULL);
+    if (!in_parts)
+        return status == BL_OK ? p->e->run(&c->job, queue) : status;
+    enum bl_status of_parts = bl_parts_end(&parts, status != BL_OK);
+    status = status == BL_OK ? of_parts : status;
+    return status == BL_OK ? p->e->wait(queue) : status;
+}
+
 static enum bl_status copy_out_group(const struct pieces *all, const struct group *g)
 {
     enum bl_status status = BL_OK;
     for (int i = 0; i < g->count && status == BL_OK; i++)
         status = copy_piece(all, g, i);
     return status;
-}
-
-/* Of a group, what is in A's blocks, or what is not. */
-static enum bl_status copy_out_some(const struct pieces *all, const struct group *g,
-                                    bool blocks)
-{
-    enum bl_status status = BL_OK;
-    for (int i = 0; i < g->count && status == BL_OK; i++)
-        if ((g->move[i].cols > 0) == blocks)
-            status = copy_piece(all, g, i);
-    return status;
-}
-
-/* Columns of a Cholesky factor are as they will be when their part has been worked on:
- * while the last part is, the first groups of them come into the ring, which the way in
- * has done with then. `ahead` is behind these. */
-static enum bl_status receive_ahead(const struct pipeline *p, struct bl_parts *parts,
-                                    struct pieces *ahead)
-{
-    enum bl_status status = BL_OK;
-    struct group g;
-    for (int i = 0; i < BL_COPY_QUEUES && status == BL_OK; i++)
-        status = p->e->wait(p->lane->queue[i]);
-    int64_t final = bl_parts_marked(parts);
-    while (status == BL_OK && ahead->groups < SECTIONS_OUT) {
-        struct pieces before = *ahead;
-        if (!next_group(ahead, &g) || g.complete[g.count - 1] > final) {
-            *ahead = before;
-            break;
-        }
-        if (g.section != MARK_QUEUE)
-            status = p->e->follow(p->lane->queue[g.section], p->lane->queue[MARK_QUEUE]);
-        if (status == BL_OK)
-            status = copy_out_some(ahead, &g, true);
-    }
-    return status;
-}
-
-static bool can_receive_ahead(const struct pieces *out)
-{
-    const struct bl_chunk *c = out->c;
-    return c->job.routine == BL_POTRF && c->region[BL_REGION_A].blocks && !out->fits;
-}
-
-/* All of the chunk to the device, and its run; `ahead`: on the way out already. */
-static enum bl_status send_and_run(const struct pipeline *p, const struct bl_chunk *c,
-                                   bool in_parts, struct pieces *ahead)
-{
-    struct bl_parts parts;
-    void *queue = p->lane->queue[in_parts ? PARTS_QUEUE : 0];
-    bool early = in_parts && can_receive_ahead(ahead);
-    if (in_parts)
-        bl_parts_begin(&parts, p->e, &c->job, queue, p->lane->queue,
-                       early ? p->lane->queue[MARK_QUEUE] : NULL);
-    enum bl_status status = send_pieces(p, c, in_parts ? &parts : NULL);
-    if (!in_parts)
-        return status == BL_OK ? p->e->run(&c->job, queue) : status;
-    if (status == BL_OK && early)
-        status = receive_ahead(p, &parts, ahead);
-    enum bl_status of_parts = bl_parts_end(&parts, status != BL_OK);
-    status = status == BL_OK ? of_parts : status;
-    return status == BL_OK ? p->e->wait(queue) : status;
 }
 
 /* One that fits the ring is in there before the first byte is written. */
@@ -491,19 +444,15 @@ static enum bl_status receive_at_once(const struct pipeline *p, struct bl_chunk 
     return status;
 }
 
-/* A larger one is written as it arrives, but for `stage`, which holds all of it first. Of
- * the groups before `ahead` the blocks are in the ring or on their way. */
+/* A larger one is written as it arrives, but for `stage`, which holds all of it first. */
 static enum bl_status receive_pieces(const struct pipeline *p, struct bl_chunk *c,
-                                     struct pieces ahead, char *stage)
+                                     char *stage)
 {
-    struct pieces all = pieces_of(p, c, true), again = all;
+    struct pieces all = pieces_of(p, c, true), ahead = all;
     struct group g, next;
     bool begun = false;
-    enum bl_status status =
-        ahead.groups > 0 ? BL_OK : p->e->wait(p->lane->queue[0]); /* for the run */
-    while (status == BL_OK && again.groups < ahead.groups && next_group(&again, &g))
-        status = copy_out_some(&again, &g, false);
-    while (status == BL_OK && ahead.groups < SECTIONS_OUT && next_group(&ahead, &next))
+    enum bl_status status = p->e->wait(p->lane->queue[0]); /* for the run */
+    for (int i = 0; i < SECTIONS_OUT && status == BL_OK && next_group(&ahead, &next); i++)
         status = copy_out_group(&ahead, &next);
     while (status == BL_OK && next_group(&all, &g)) {
         status = p->e->wait(p->lane->queue[g.section]);
@@ -525,13 +474,12 @@ static enum bl_status receive_pieces(const struct pipeline *p, struct bl_chunk *
     return status;
 }
 
-static enum bl_status receive_staged(const struct pipeline *p, struct bl_chunk *c,
-                                     const struct pieces *ahead)
+static enum bl_status receive_staged(const struct pipeline *p, struct bl_chunk *c)
 {
     struct pieces all = pieces_of(p, c, true);
     struct group g;
     char *stage = malloc(all_bytes(p, c, true, false));
-    enum bl_status status = stage ? receive_pieces(p, c, *ahead, stage) : BL_NOMEM;
+    enum bl_status status = stage ? receive_pieces(p, c, stage) : BL_NOMEM;
     while (status == BL_OK && next_group(&all, &g)) {
         char *ring = g.move[0].pinned;
         for (int i = 0; i < g.count; i++)
@@ -542,14 +490,13 @@ static enum bl_status receive_staged(const struct pipeline *p, struct bl_chunk *
     return status;
 }
 
-static enum bl_status receive_large(const struct pipeline *p, struct bl_chunk *c,
-                                    const struct pieces *ahead)
+static enum bl_status receive_large(const struct pipeline *p, struct bl_chunk *c)
 {
-    if (ahead->fits)
+    if (pieces_of(p, c, true).fits)
         return receive_at_once(p, c);
     return bl_option(BL_OPTION_WRITEBACK) == BL_WRITEBACK_STAGED
-               ? receive_staged(p, c, ahead)
-               : receive_pieces(p, c, *ahead, NULL);
+               ? receive_staged(p, c)
+               : receive_pieces(p, c, NULL);
 }
 
 /* Not inlined: its groups of pieces would be on the stack of every small call. */
@@ -565,10 +512,9 @@ static __attribute__((noinline)) enum bl_status run_alone(struct pipeline *p,
         return status;
     p->tracks = 0; /* the lane's memory is no longer shared out among tracks */
     bl_chunk_place(c, p->lane->arena);
-    struct pieces ahead = pieces_of(p, c, true);
-    status = send_and_run(p, c, in_parts, &ahead);
+    status = send_and_run(p, c, in_parts);
     if (status == BL_OK)
-        status = receive_large(p, c, &ahead);
+        status = receive_large(p, c);
     if (status != BL_OK)
         return status;
     p->next += c->count;
