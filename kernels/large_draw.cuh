@@ -15,7 +15,6 @@
 
 #include "large_draw.h"
 #include "large_fragments.cuh"
-#include <type_traits>
 
 namespace bl
 {
@@ -32,8 +31,25 @@ struct DrawnTile {
 };
 
 template <class T>
-using TileToDraw = std::conditional_t<Traits<T>::complex, DrawnTile<T, 64, 128, 1, 16, 3>,
-                                      DrawnTile<T, 128, 128, 2, 16, 4>>;
+struct TileFor;
+template <>
+struct TileFor<float> {
+    using Tile = DrawnTile<float, 128, 256, 2, 16, 4>;
+};
+template <>
+struct TileFor<double> {
+    using Tile = DrawnTile<double, 128, 128, 2, 16, 4>;
+};
+template <>
+struct TileFor<Complex<float>> {
+    using Tile = DrawnTile<Complex<float>, 128, 128, 2, 16, 4>;
+};
+template <>
+struct TileFor<Complex<double>> {
+    using Tile = DrawnTile<Complex<double>, 64, 128, 1, 16, 3>;
+};
+template <class T>
+using TileToDraw = typename TileFor<T>::Tile;
 
 /* Tiles that have some of the part of C, in columns of tiles before column `across`. */
 template <class G, class T>
@@ -78,15 +94,15 @@ __host__ __device__ inline TileStart tile_of_number(const LargeUpdate<T> &u,
  * by side in memory and here, or where INNER, each line does. */
 template <class T, class G, int LINES, bool INNER, int PIECE>
 struct Pieces {
-    static constexpr int PAD = INNER || sizeof(T) == 8 ? 4 : 2, /* no bank twice */
+    static constexpr int PAD = INNER ? 4 : 32 / int(sizeof(T)), /* no bank twice */
         PITCH = (INNER ? G::DEPTH : LINES) + PAD,
                          SIZE = (INNER ? LINES : G::DEPTH) * PITCH;
     static constexpr int FAST = (INNER ? G::DEPTH : LINES) * int(sizeof(T)) / PIECE,
                          STEP = G::THREADS / FAST,
                          COUNT = (INNER ? LINES : G::DEPTH) / STEP;
     static_assert(FAST * STEP == G::THREADS && COUNT > 0);
-    const char *from;
-    int there; /* bytes of the thread's pieces, or lines from its first one on */
+    const char *from = nullptr;
+    int there = 0; /* bytes of the thread's pieces, or lines from its first one on */
 
     static __device__ __forceinline__ int place(int line, int k)
     {
@@ -99,10 +115,6 @@ struct Pieces {
         from = (const char *)(first + far * ld) + near;
         const int64_t rest = INNER ? lines - far : lines * int(sizeof(T)) - near;
         there = int(max(min(rest, int64_t(INNER ? LINES : PIECE)), int64_t(0)));
-    }
-    __device__ __forceinline__ void end()
-    {
-        there = 0;
     }
     __device__ __forceinline__ void fetch_slice(T *slice, int64_t ld)
     {
@@ -128,7 +140,9 @@ constexpr size_t DRAWN_BYTES = size_t(G::STAGES) *
                                 PiecesOfB<T, G, OF_B, PIECE>::SIZE) *
                                sizeof(T);
 
-template <class T, class G, Placing OF_A, Placing OF_B, int PIECE>
+/* Where nothing is drawn from, a block has the tile of its own number. BY_ROWS: see
+ * Fragments. */
+template <class T, class G, Placing OF_A, Placing OF_B, int PIECE, bool BY_ROWS = false>
 __global__ void __launch_bounds__(G::THREADS, 1)
     update_drawn(const __grid_constant__ LargeUpdate<T> u, const LargeDraw draw)
 {
@@ -142,7 +156,9 @@ __global__ void __launch_bounds__(G::THREADS, 1)
     const int steps = int(u.k / G::DEPTH);
     auto draw_tile = [&](TileStart &to) {
         if (threadIdx.x == 0) {
-            const unsigned number = atomicAdd(draw.drawn, 1u);
+            const unsigned number = draw.drawn     ? atomicAdd(draw.drawn, 1u)
+                                    : &to == drawn ? blockIdx.x
+                                                   : draw.end;
             to = number < draw.end ? tile_of_number<G>(u, number - draw.begin)
                                    : TileStart{-1, 0};
         }
@@ -176,9 +192,9 @@ __global__ void __launch_bounds__(G::THREADS, 1)
                    *const of_b =
                        slices + A::SIZE + B::place(lane_column<G>() - 2 * t + g, t);
     int used = 0; /* the slice whose factors are loaded */
-    Fragments<T, G> x;
-    Fragment<T, 4> left[2];
-    Fragment<T, 2> right[2][G::ACROSS];
+    Fragments<T, G, BY_ROWS> x;
+    Factor<T, 4> left[2];
+    Factor<T, 2> right[2][G::ACROSS];
     auto load_left = [&](int unit) {
         BL_UNROLL
         for (int q = 0; q < 4; q++)

@@ -15,7 +15,7 @@ struct LargeDraw {
     unsigned begin, end;
 };
 
-/* Whether u can be done so on this card: the update of a triangle. */
+/* Whether u can be done so on this card: in double precision the update of a triangle. */
 template <class T>
 bool large_has_draw(const LargeUpdate<T> &u, const Card &card);
 
@@ -28,6 +28,11 @@ int64_t large_tiles_to_draw(const LargeUpdate<T> &u);
 template <class T>
 cudaError_t large_draw(const LargeUpdate<T> &u, const LargeDraw &draw, int processors,
                        cudaStream_t stream, cudaEvent_t begun = nullptr);
+
+/* An update by as many blocks as it has tiles; `by_rows`, in single precision: C's rows
+ * begin u.ldc after each other, and A and B are plain. */
+template <class T>
+cudaError_t large_by_tiles(const LargeUpdate<T> &u, bool by_rows, cudaStream_t stream);
 
 } // namespace bl
 #endif

@@ -1,4 +1,4 @@
-/* C -= A B in double precision on the matrix units of sm_90 and up, for fast arithmetic.
+/* C -= A B on the matrix units of sm_90 and up, for fast arithmetic.
  *
  * Instantiated by large_update.cu. A block of four warps owns a tile of C, each warp a
  * quarter of it, in registers as the fragments of mma.sync; slices of A and B go through
@@ -10,6 +10,8 @@
 #define BL_LARGE_FRAGMENTS_CUH
 
 #include "large_update.cuh"
+#include "mid_tile.cuh"
+#include <type_traits>
 
 namespace bl
 {
@@ -22,7 +24,7 @@ struct FragmentTile {
     static constexpr int WARPS_DOWN = 2, WARP_ROWS = ROWS / 2, WARP_COLUMNS = COLUMNS / 2;
     /* The four columns that a fragment takes from shared memory at once lie in different
      * banks. */
-    static constexpr int PAD = Traits<T>::complex ? 2 : 4;
+    static constexpr int PAD = 32 / int(sizeof(T));
     static constexpr int PITCH_A = ROWS + PAD, PITCH_B = COLUMNS + PAD;
     static constexpr int STAGE = DEPTH * (PITCH_A + PITCH_B);
     static constexpr int DOWN = WARP_ROWS / 16, ACROSS = WARP_COLUMNS / 8; /* fragments */
@@ -33,33 +35,61 @@ struct FragmentTile {
 template <class T>
 constexpr bool HAS_FRAGMENTS = sizeof(Real<T>) == sizeof(double);
 
-/* Fragments of a factor and of minus C, which the products are added to. */
+/* A lane's numbers of a fragment: of minus C, which products are added to, and of a
+ * factor in double precision. */
 template <class T, int N>
 struct Fragment {
-    double x[N];
-    __device__ __forceinline__ void set(int i, double y)
+    T x[N];
+    __device__ __forceinline__ void set(int i, T y)
     {
         x[i] = y;
     }
-    __device__ __forceinline__ double get(int i) const
+    __device__ __forceinline__ T get(int i) const
     {
         return x[i];
     }
 };
 
-template <int N>
-struct Fragment<Complex<double>, N> {
-    double x[N], im[N];
-    __device__ __forceinline__ void set(int i, Complex<double> y)
+template <class R, int N>
+struct Fragment<Complex<R>, N> {
+    R x[N], im[N];
+    __device__ __forceinline__ void set(int i, Complex<R> y)
     {
         x[i] = y.re;
         im[i] = y.im;
     }
-    __device__ __forceinline__ Complex<double> get(int i) const
+    __device__ __forceinline__ Complex<R> get(int i) const
     {
         return {x[i], im[i]};
     }
 };
+
+/* Of a factor in single precision: as sums of two numbers of 11 bits, see mid_tile.cuh.
+ */
+template <int N>
+struct Sums {
+    float large[N], small[N];
+    __device__ __forceinline__ void set(int i, float y)
+    {
+        large[i] = shortened(y);
+        small[i] = y - large[i];
+    }
+};
+
+template <int N>
+struct ComplexSums {
+    Sums<N> x, im;
+    __device__ __forceinline__ void set(int i, Complex<float> y)
+    {
+        x.set(i, y.re);
+        im.set(i, y.im);
+    }
+};
+
+template <class T, int N>
+using Factor =
+    std::conditional_t<sizeof(Real<T>) == 8, Fragment<T, N>,
+                       std::conditional_t<Traits<T>::complex, ComplexSums<N>, Sums<N>>>;
 
 #if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 900
 
@@ -79,12 +109,14 @@ __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4],
 #    endif
 }
 
-__device__ __forceinline__ double minus(double x)
+template <class R>
+__device__ __forceinline__ R minus(R x)
 {
     return -x;
 }
 
-__device__ __forceinline__ Complex<double> minus(Complex<double> x)
+template <class R>
+__device__ __forceinline__ Complex<R> minus(Complex<R> x)
 {
     return {-x.re, -x.im};
 }
@@ -119,6 +151,60 @@ multiply_row(Fragment<Complex<double>, 4> (&c)[ACROSS],
     }
 }
 
+/* In single precision three products make one, and the ones that depend on each other are
+ * a row apart. */
+template <int ACROSS, class C>
+__device__ __forceinline__ void multiply_sums(C &c, const Sums<4> &a,
+                                              const Sums<2> *const (&b)[ACROSS])
+{
+    BL_UNROLL
+    for (int s = 0; s < ACROSS; s++)
+        multiply_short(c(s), a.small, b[s]->large[0], b[s]->large[1]);
+    BL_UNROLL
+    for (int s = 0; s < ACROSS; s++)
+        multiply_short(c(s), a.large, b[s]->small[0], b[s]->small[1]);
+    BL_UNROLL
+    for (int s = 0; s < ACROSS; s++)
+        multiply_short(c(s), a.large, b[s]->large[0], b[s]->large[1]);
+}
+
+template <int ACROSS>
+__device__ __forceinline__ void multiply_row(Fragment<float, 4> (&c)[ACROSS],
+                                             const Sums<4> &a, const Sums<2> (&b)[ACROSS])
+{
+    const Sums<2> *right[ACROSS];
+    BL_UNROLL
+    for (int s = 0; s < ACROSS; s++)
+        right[s] = &b[s];
+    auto of = [&](int s) -> float(&)[4] { return c[s].x; };
+    multiply_sums(of, a, right);
+}
+
+template <int ACROSS>
+__device__ __forceinline__ void multiply_row(Fragment<Complex<float>, 4> (&c)[ACROSS],
+                                             const ComplexSums<4> &a,
+                                             const ComplexSums<2> (&b)[ACROSS])
+{
+    const Sums<2> *real[ACROSS], *imaginary[ACROSS];
+    Sums<4> minus_im;
+    BL_UNROLL
+    for (int q = 0; q < 4; q++) {
+        minus_im.large[q] = -a.im.large[q];
+        minus_im.small[q] = -a.im.small[q];
+    }
+    BL_UNROLL
+    for (int s = 0; s < ACROSS; s++) {
+        real[s] = &b[s].x;
+        imaginary[s] = &b[s].im;
+    }
+    auto re = [&](int s) -> float(&)[4] { return c[s].x; };
+    auto im = [&](int s) -> float(&)[4] { return c[s].im; };
+    multiply_sums(re, a.x, real);
+    multiply_sums(im, a.x, imaginary);
+    multiply_sums(re, minus_im, imaginary);
+    multiply_sums(im, a.im, real);
+}
+
 template <class T, int DOWN, int ACROSS>
 __device__ __forceinline__ void multiply_all(Fragment<T, 4> (&c)[DOWN][ACROSS],
                                              const Fragment<T, 4> (&a)[DOWN],
@@ -149,8 +235,8 @@ __device__ __forceinline__ int lane_column()
     return threadIdx.x / (32 * G::WARPS_DOWN) * G::WARP_COLUMNS + threadIdx.x % 4 * 2;
 }
 
-/* What a thread has of a tile of C. */
-template <class T, class G>
+/* What a thread has of a tile of C; BY_ROWS: whose rows begin u.ldc after each other. */
+template <class T, class G, bool BY_ROWS = false>
 struct Fragments {
     Fragment<T, 4> x[G::DOWN][G::ACROSS];
 
@@ -174,16 +260,17 @@ struct Fragments {
                                                int64_t j0, const Act &act)
     {
         const int64_t row = i0 + lane_row<G>(), column = j0 + lane_column<G>();
-        T *const c = u.c + row + column * u.ldc;
+        const int64_t down = BY_ROWS ? u.ldc : 1, across = BY_ROWS ? 1 : u.ldc;
+        T *const c = u.c + row * down + column * across;
         if (is_whole(u, i0, j0, G::ROWS, G::COLUMNS))
             each([&](Fragment<T, 4> &y, int q, int i, int j) {
-                act(y, q, c + i + j * u.ldc);
+                act(y, q, c + i * down + j * across);
             });
         else
             each([&](Fragment<T, 4> &y, int q, int i, int j) {
                 if (row + i < u.m && column + j < u.n &&
                     has_element(u, row + i, column + j))
-                    act(y, q, c + i + j * u.ldc);
+                    act(y, q, c + i * down + j * across);
             });
     }
     __device__ __forceinline__ void turn_sign()
@@ -205,8 +292,8 @@ struct Fragments {
         turn_sign();
         each_there(u, i0, j0, [](Fragment<T, 4> &y, int q, T *at) { *at = y.get(q); });
     }
-    __device__ __forceinline__ void multiply_row(int row, const Fragment<T, 4> &a,
-                                                 const Fragment<T, 2> (&b)[G::ACROSS])
+    __device__ __forceinline__ void multiply_row(int row, const Factor<T, 4> &a,
+                                                 const Factor<T, 2> (&b)[G::ACROSS])
     {
         bl::multiply_row(x[row], a, b);
     }
@@ -220,8 +307,8 @@ struct Fragments {
                       (lane_column<G>() - 2 * t) + g;
         BL_UNROLL
         for (int l = 0; l < G::DEPTH; l += 8) {
-            Fragment<T, 4> left[G::DOWN];
-            Fragment<T, 2> right[G::ACROSS];
+            Factor<T, 4> left[G::DOWN];
+            Factor<T, 2> right[G::ACROSS];
             BL_UNROLL
             for (int r = 0; r < G::DOWN; r++)
                 BL_UNROLL
@@ -234,7 +321,9 @@ struct Fragments {
                 BL_UNROLL
             for (int q = 0; q < 2; q++)
                 right[s].set(q, as_used<OF_B>(sb[(l + q * 4) * G::PITCH_B + 8 * s]));
-            multiply_all(x, left, right);
+            BL_UNROLL
+            for (int r = 0; r < G::DOWN; r++)
+                multiply_row(r, left[r], right);
         }
     }
 };

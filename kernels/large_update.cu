@@ -90,11 +90,26 @@ cudaError_t launch_fragments(const LargeUpdate<T> &u, cudaStream_t stream)
 }
 
 template <class T>
+using BigFragments = FragmentTile<T, sizeof(T) == 16 ? 64 : 128, 64, 16, 3>;
+template <class T>
+using SmallFragments = FragmentTile<T, 64, 32, 16, 3>;
+
+/* Single precision has the smaller tiles without matrix units, which are ahead where a
+ * few multiprocessors do. */
+template <class T>
+bool suits_fragments(const LargeUpdate<T> &u, const Card &card)
+{
+    return card.capability >= 90 &&
+           (sizeof(Real<T>) == 8 ||
+            tiles_of<SmallFragments<T>>(u) >= card.processors / 2);
+}
+
+template <class T>
 cudaError_t update_by_fragments(const LargeUpdate<T> &u, const Card &card,
                                 cudaStream_t stream)
 {
-    using Big = FragmentTile<T, Traits<T>::complex ? 64 : 128, 64, 16, 3>;
-    using Small = FragmentTile<T, 64, 32, 16, 3>;
+    using Big = BigFragments<T>;
+    using Small = SmallFragments<T>;
     if (!u.brief && tiles_of<Big>(u) >= card.processors)
         return launch_fragments<T, Big>(u, stream);
     return launch_fragments<T, Small>(u, stream);
@@ -108,9 +123,8 @@ cudaError_t large_update(const LargeUpdate<T> &u, const Card &card, cudaStream_t
     using Big = typename Tiles<T>::Big;
     if (u.m <= 0 || u.n <= 0 || u.k <= 0)
         return cudaSuccess;
-    if constexpr (HAS_FRAGMENTS<T>)
-        if (u.fused && card.capability >= 90)
-            return update_by_fragments(u, card, stream);
+    if (u.fused && suits_fragments(u, card))
+        return update_by_fragments(u, card, stream);
     using Middle = typename Tiles<T>::Middle;
     const int share = u.part == WHOLE ? 1 : 2; /* of its tiles a triangle has a half */
     const int64_t enough = int64_t(share) * card.processors;

@@ -122,6 +122,14 @@ void plain_update(const LargeUpdate<T> &u, Array<T> &c, Array<Real<T>> &most)
         }
 }
 
+/* How far off an update with k columns may be, times the sizes of the products. Of single
+ * precision a product is of numbers with 22 bits. */
+template <class T>
+double of_update(int k)
+{
+    return sizeof(Real<T>) == 4 ? (2 * k + 8) * 0x1p-23 : 2 * k * 0x1p-52;
+}
+
 /* `tile` launches the kernel. */
 template <class T, class F>
 void test_update(const char *name, bool fused, int repeats, F launch)
@@ -152,9 +160,8 @@ void test_update(const char *name, bool fused, int repeats, F launch)
         plain_update(u, want, most);
         launch(u);
         std::string off = fused ? "" : difference("C", c, want, int(u.ldc), false);
-        const double eps = sizeof(Real<T>) == 4 ? 0x1p-23 : 0x1p-52;
         for (size_t i = 0; fused && i < c.size(); i++)
-            if (!(abs1(sub(c[i], want[i])) <= 2 * k * eps * most[i]))
+            if (!(abs1(sub(c[i], want[i])) <= of_update<T>(k) * most[i]))
                 off = text("C[%zu] is off by %g", i, double(abs1(sub(c[i], want[i]))));
         report.count(off.empty(),
                      text("%s %d x %d x %d, %d %d, part %d: ", kind_names[kind], m, n, k,
@@ -213,63 +220,85 @@ void test_tile_numbers(int repeats)
     }
 }
 
-/* The update of a triangle by blocks of several launches, which draw its tiles from a
- * counter that others have drawn from before; 16 bytes at a time where that is possible.
- */
-template <class T>
+/* Blocks of several launches that draw tiles from a counter which others have drawn from
+ * before; `drawn`: else a block a tile. */
+template <class T, Placing OF_A, Placing OF_B, int PIECE, bool BY_ROWS = false>
+void launch_drawn(const LargeUpdate<T> &u, bool drawn, Report &report)
+{
+    using G = TileToDraw<T>;
+    unsigned counter = 7;
+    const unsigned tiles = unsigned(tiles_before<G>(u, columns_of_tiles<G>(u)));
+    const LargeDraw draw = {drawn ? &counter : nullptr, drawn ? 7 : 0u,
+                            (drawn ? 7 : 0) + tiles};
+    const auto bytes = DRAWN_BYTES<T, G, OF_A, OF_B, PIECE>;
+    auto kernel = [&] { update_drawn<T, G, OF_A, OF_B, PIECE, BY_ROWS>(u, draw); };
+    host_cuda::launch(drawn ? 2 : tiles, G::THREADS, bytes, kernel);
+    if (!drawn)
+        return;
+    host_cuda::launch(1, G::THREADS, bytes, kernel);
+    report.count(counter == draw.end + 3, text("the counter stands at %u", counter));
+}
+
+/* 16 bytes at a time where that is possible. */
+template <class T, Placing OF_A, Placing OF_B, bool BY_ROWS = false>
 void test_drawn(int repeats)
 {
     using G = TileToDraw<T>;
+    constexpr int PART = int(sizeof(Real<T>));
     Report report("large " + title<T>("update by tiles drawn"));
-    for (int turn = 0; turn < repeats * 4; turn++) {
-        const bool upper = turn % 2, even = turn / 2 % 2;
-        const int n = 1 + below(200), m = n + below(2) * below(100),
-                  k = G::DEPTH * (G::STAGES + below(4)), rows = upper ? k : m,
-                  lda = even ? rows + rows % 2 : rows | 1;
-        const Array<T> v = matrix<T>(RANDOM, lda, (upper ? m : k) + 1, lda);
+    for (int turn = 0; turn < repeats * 2; turn++) {
+        const bool even = turn % 2, turned_a = OF_A == TURNED, turned_b = OF_B == TURNED;
+        const int k = G::DEPTH * (G::STAGES + below(4)), each = 16 / int(sizeof(T));
         LargeUpdate<T> u = {};
-        u.m = upper ? n : m;
-        u.n = upper ? m : n;
+        u.m = 1 + below(300);
+        u.n = 1 + below(300);
         u.k = k;
-        u.a = u.b = (const T *)((const char *)v.data() + (even ? 0 : 8));
-        u.lda = u.ldb = lda;
-        (upper ? u.of_a : u.of_b) = TURNED;
-        u.part = upper ? UPPER_PART : LOWER_PART;
+        u.of_a = OF_A;
+        u.of_b = OF_B;
+        u.part = turned_a ? UPPER_PART : turned_b ? LOWER_PART : WHOLE;
         u.fused = true;
+        auto ld_of = [&](int64_t rows) {
+            return even ? (rows + each - 1) / each * each : rows + below(3);
+        };
+        const int64_t rows_a = turned_a ? k : u.m, rows_b = turned_b ? u.n : k;
+        u.lda = ld_of(rows_a);
+        u.ldb = ld_of(rows_b);
+        const Array<T> a = matrix<T>(RANDOM, int(u.lda), int(turned_a ? u.m : k) + 1,
+                                     int(u.lda)),
+                       b = matrix<T>(RANDOM, int(u.ldb), int(turned_b ? k : u.n) + 1,
+                                     int(u.ldb));
+        u.a = (const T *)((const char *)a.data() + (even ? 0 : PART));
+        u.b = (const T *)((const char *)b.data() + (even ? 0 : PART));
         u.ldc = u.m + below(3);
         Array<T> c = matrix<T>(RANDOM, int(u.m), int(u.n), int(u.ldc)), want = c;
-        u.c = c.data();
+        u.c = want.data();
         Array<Real<T>> most(c.size());
         plain_update(u, want, most);
-        unsigned drawn = 7;
-        const unsigned tiles = unsigned(tiles_before<G>(u, columns_of_tiles<G>(u)));
-        const LargeDraw draw = {&drawn, drawn, drawn + tiles};
-        auto launch = [&](int blocks) {
-            auto run = [&](auto piece) {
-                constexpr int PIECE = decltype(piece)::value;
-                if (upper)
-                    host_cuda::launch(
-                        blocks, G::THREADS, DRAWN_BYTES<T, G, TURNED, PLAIN, PIECE>,
-                        [&] { update_drawn<T, G, TURNED, PLAIN, PIECE>(u, draw); });
-                else
-                    host_cuda::launch(
-                        blocks, G::THREADS, DRAWN_BYTES<T, G, PLAIN, TURNED, PIECE>,
-                        [&] { update_drawn<T, G, PLAIN, TURNED, PIECE>(u, draw); });
-            };
-            if (!even)
-                run(std::integral_constant<int, 8>());
-            else
-                run(std::integral_constant<int, 16>());
-        };
-        launch(2);
-        launch(1);
-        std::string off =
-            drawn == draw.end + 3 ? "" : text("the counter stands at %u", drawn);
-        for (size_t i = 0; i < c.size(); i++)
-            if (!(abs1(sub(c[i], want[i])) <= 2 * k * 0x1p-52 * most[i]))
-                off = text("C[%zu] is off by %g", i, double(abs1(sub(c[i], want[i]))));
+        Array<T> rows(size_t(u.m * (u.n + 3)));
+        LargeUpdate<T> v = u;
+        v.c = c.data();
+        if (BY_ROWS) {
+            v.c = rows.data();
+            v.ldc = u.n + below(3);
+            for (int64_t i = 0; i < u.m; i++)
+                for (int64_t j = 0; j < u.n; j++)
+                    rows[i * v.ldc + j] = c[i + j * u.ldc];
+        }
+        if (even)
+            launch_drawn<T, OF_A, OF_B, 16, BY_ROWS>(v, u.part != WHOLE, report);
+        else
+            launch_drawn<T, OF_A, OF_B, PART, BY_ROWS>(v, u.part != WHOLE, report);
+        std::string off;
+        for (int64_t j = 0; j < u.n; j++)
+            for (int64_t i = 0; i < u.m; i++) {
+                const T x = BY_ROWS ? rows[i * v.ldc + j] : c[i + j * u.ldc];
+                const size_t at = size_t(i + j * u.ldc);
+                if (!(abs1(sub(x, want[at])) <= of_update<T>(k) * most[at]))
+                    off = text("C(%d, %d) is off by %g", int(i), int(j),
+                               double(abs1(sub(x, want[at]))));
+            }
         report.count(off.empty(), text("%d x %d x %d, part %d, lda %d: ", int(u.m),
-                                       int(u.n), k, u.part, lda) +
+                                       int(u.n), k, u.part, int(u.lda)) +
                                       off);
     }
 }
@@ -522,11 +551,15 @@ void test_all(int repeats)
         test_fragment_step<T, 32>(repeats);
         test_fragment_step<T, LARGE_BLOCK<T>>(repeats);
         test_beside<T>(repeats);
-        test_update<T>("update on tensor cores", true, repeats,
-                       by_fragments<T, FragmentTile<T, 64, 32, 16, 3>>);
-        test_tile_numbers<T>(repeats);
-        test_drawn<T>(repeats);
+    } else {
+        test_drawn<T, PLAIN, PLAIN>(repeats);
+        test_drawn<T, PLAIN, PLAIN, true>(repeats);
     }
+    test_update<T>("update on tensor cores", true, repeats,
+                   by_fragments<T, FragmentTile<T, 64, 32, 16, 3>>);
+    test_tile_numbers<T>(repeats);
+    test_drawn<T, PLAIN, TURNED>(repeats);
+    test_drawn<T, TURNED, PLAIN>(repeats);
 }
 
 } // namespace

@@ -214,6 +214,11 @@ cudaError_t large_draw(const LargeUpdate<T> &u, const LargeDraw &draw, int proce
     return first ? take(u) : cudaSuccess;
 }
 template <class T>
+cudaError_t large_by_tiles(const LargeUpdate<T> &, bool, cudaStream_t)
+{
+    abort(); /* double precision has none */
+}
+template <class T>
 bool large_takes_left(int64_t, const Card &)
 {
     return true;
@@ -298,6 +303,7 @@ NEVER(large_few, LargeFew<T>, bool)
     template int64_t large_tiles_to_draw(const LargeUpdate<T> &);                        \
     template cudaError_t large_draw(const LargeUpdate<T> &, const LargeDraw &, int,      \
                                     cudaStream_t, cudaEvent_t);                          \
+    template cudaError_t large_by_tiles(const LargeUpdate<T> &, bool, cudaStream_t);     \
     template bool large_takes_left<T>(int64_t, const Card &);                            \
     template bool has_large_blas<T>();                                                   \
     template cudaError_t large_turn(int64_t, int64_t, const T *, int64_t, T *, int64_t,  \
