@@ -997,7 +997,7 @@ void factor_beside_update(Matrix<T> &x, Chain<T> &chain, int64_t w, int64_t j,
     auto blocks = [&](Matrix<T> &y) { factor_outer_triangle(y, j, end); };
     if (chain.has_side() && has_far_rows(x.job, x.card, j) && large_has_draw(u, x.card) &&
         large_tiles_to_draw(u) >= 2 * all) {
-        chain.share_update(u, all / 6, blocks);
+        chain.share_update(u, all / 6 + 1, blocks);
         return;
     }
     blocks(chain.matrix());

@@ -89,6 +89,8 @@ else
     # racecheck takes a minute for what memcheck does in a second, and so gets small sizes.
     sanitize memcheck large "$(program large)" 330 z
     sanitize memcheck large_fast "$(program large_fast)" 600 dc graded
+    sanitize memcheck large_fallback "$BUILD/test/device/large_fallback" few
+    sanitize racecheck large_fallback "$BUILD/test/device/large_fallback" few dc
     sanitize racecheck large_panel "$BUILD/test/device/large_panel" race
     sanitize racecheck batch "$(program batch)" --tiny
     sanitize racecheck tiny "$(program tiny)" 0 small

@@ -3,12 +3,17 @@
  * test/device.sh.
  *
  *   large_fallback
+ *   large_fallback few [PRECISIONS]    only Cholesky as if there were few multiprocessors
+ *
+ * The latter is how a much larger matrix is worked on: rows below an outer block are
+ * solved for apart, and tiles of an update are drawn.
  *
  * Exact arithmetic must give the bits that this card's own kernels give, and fast
  * arithmetic the same rows and nearly the same numbers: the matrices are well conditioned
  * and leave no doubt about the pivots. Calls the family itself.
  */
 #include <cmath>
+#include <cstring>
 #include <vector>
 #include "device.cuh"
 
@@ -140,24 +145,44 @@ void compare(bl_job job, const Card &whole)
     }
 }
 
+void compare_few(bl_job job, const Card &whole)
+{
+    const Card few = {12, whole.capability, whole.shared_bytes, whole.cooperative};
+    const std::vector<char> a = matrix(job);
+    const bool good = agree(job, run(job, few, a), run(job, whole, a));
+    verdict(good ? "" : "not what it is with all multiprocessors",
+            "large-fallback-few-multiprocessors-%c-potrf-%c-%lld", "sdcz"[job.precision],
+            job.uplo, (long long)job.n);
+}
+
+bl_job job_of(int precision, bool fast, char uplo, int64_t n)
+{
+    bl_job job = {};
+    job.routine = uplo ? BL_POTRF : BL_GETRF;
+    job.precision = bl_precision(precision);
+    job.arithmetic = fast ? BL_FAST : BL_EXACT;
+    job.uplo = uplo;
+    job.int_size = 8;
+    job.m = job.n = n;
+    job.batch = 1;
+    return job;
+}
+
 } // namespace
 
-int main()
+int main(int argc, char **argv)
 {
     const Card whole = this_card();
+    const char *const precisions = argc > 2 ? argv[2] : "sdcz";
     for (int p = 0; p < BL_PRECISIONS; p++)
+        for (char uplo : {'L', 'U'})
+            for (int64_t n : {3300, 3073})
+                if (strchr(precisions, "sdcz"[p]))
+                    compare_few(job_of(p, true, uplo, n), whole);
+    for (int p = 0; p < BL_PRECISIONS && argc < 2; p++)
         for (int fast = 0; fast < 2; fast++)
             for (char uplo : {'\0', 'L', 'U'})
-                for (int64_t n : {600, 2100}) {
-                    bl_job job = {};
-                    job.routine = uplo ? BL_POTRF : BL_GETRF;
-                    job.precision = bl_precision(p);
-                    job.arithmetic = fast ? BL_FAST : BL_EXACT;
-                    job.uplo = uplo;
-                    job.int_size = 8;
-                    job.m = job.n = n;
-                    job.batch = 1;
-                    compare(job, whole);
-                }
+                for (int64_t n : {600, 2100})
+                    compare(job_of(p, fast, uplo, n), whole);
     return failures != 0;
 }
