@@ -3,7 +3,8 @@
  * test/device.sh.
  *
  *   large_fallback
- *   large_fallback few [PRECISIONS]    only Cholesky as if there were few multiprocessors
+ *   large_fallback few [PRECISIONS [N]]    only Cholesky as if there were few
+ * multiprocessors
  *
  * The latter is how a much larger matrix is worked on: rows below an outer block are
  * solved for apart, and tiles of an update are drawn.
@@ -13,6 +14,7 @@
  * and leave no doubt about the pivots. Calls the family itself.
  */
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 #include "device.cuh"
@@ -147,7 +149,7 @@ void compare(bl_job job, const Card &whole)
 
 void compare_few(bl_job job, const Card &whole)
 {
-    const Card few = {12, whole.capability, whole.shared_bytes, whole.cooperative};
+    const Card few = {4, whole.capability, whole.shared_bytes, whole.cooperative};
     const std::vector<char> a = matrix(job);
     const bool good = agree(job, run(job, few, a), run(job, whole, a));
     verdict(good ? "" : "not what it is with all multiprocessors",
@@ -174,11 +176,12 @@ int main(int argc, char **argv)
 {
     const Card whole = this_card();
     const char *const precisions = argc > 2 ? argv[2] : "sdcz";
+    const int64_t order = argc > 3 ? atoll(argv[3]) : 0;
     for (int p = 0; p < BL_PRECISIONS; p++)
         for (char uplo : {'L', 'U'})
             for (int64_t n : {3300, 3073})
-                if (strchr(precisions, "sdcz"[p]))
-                    compare_few(job_of(p, true, uplo, n), whole);
+                if (strchr(precisions, "sdcz"[p]) && (!order || n == 3300))
+                    compare_few(job_of(p, true, uplo, order ? order : n), whole);
     for (int p = 0; p < BL_PRECISIONS && argc < 2; p++)
         for (int fast = 0; fast < 2; fast++)
             for (char uplo : {'\0', 'L', 'U'})
