@@ -240,7 +240,46 @@ template <class T, class G, bool BY_ROWS = false>
 struct Fragments {
     Fragment<T, 4> x[G::DOWN][G::ACROSS];
 
-    /* act(fragment, number in it, its row and column from the lane's first one on). */
+    /* The units of single precision cut a sum off where others round it, so that each
+     * product takes something of a large C: products are added up alone. */
+    static constexpr bool APART = sizeof(Real<T>) == 4;
+
+    /* act(column of fragments, number in a fragment, address) of what there is in row r
+     * of fragments, of the tile of C from row i0 and column j0 on. Of a whole tile
+     * nothing is asked, so that all loads are under way at once. */
+    template <class Act>
+    __device__ __forceinline__ void each_of_row(const LargeUpdate<T> &u, int64_t i0,
+                                                int64_t j0, int r, bool whole,
+                                                const Act &act)
+    {
+        const int64_t row = i0 + lane_row<G>(), column = j0 + lane_column<G>();
+        const int64_t down = BY_ROWS ? u.ldc : 1, across = BY_ROWS ? 1 : u.ldc;
+        T *const c = u.c + row * down + column * across;
+        BL_UNROLL
+        for (int s = 0; s < G::ACROSS; s++)
+            BL_UNROLL
+        for (int q = 0; q < 4; q++) {
+            const int i = 16 * r + q / 2 * 8, j = 8 * s + q % 2;
+            if (whole || (row + i < u.m && column + j < u.n &&
+                          has_element(u, row + i, column + j)))
+                act(s, q, c + i * down + j * across);
+        }
+    }
+    /* act(row of fragments, whether the tile is whole). */
+    template <class Act>
+    __device__ __forceinline__ void each_row(const LargeUpdate<T> &u, int64_t i0,
+                                             int64_t j0, const Act &act)
+    {
+        if (is_whole(u, i0, j0, G::ROWS, G::COLUMNS)) {
+            BL_UNROLL
+            for (int r = 0; r < G::DOWN; r++)
+                act(r, true);
+        } else {
+            BL_UNROLL
+            for (int r = 0; r < G::DOWN; r++)
+                act(r, false);
+        }
+    }
     template <class Act>
     __device__ __forceinline__ void each(const Act &act)
     {
@@ -250,47 +289,41 @@ struct Fragments {
         for (int s = 0; s < G::ACROSS; s++)
             BL_UNROLL
         for (int q = 0; q < 4; q++)
-            act(x[r][s], q, 16 * r + q / 2 * 8, 8 * s + q % 2);
-    }
-    /* act(fragment, number in it, address) of what there is of the tile of C from row i0
-     * and column j0 on. Of a whole tile nothing is asked, so that all loads are under way
-     * at once. */
-    template <class Act>
-    __device__ __forceinline__ void each_there(const LargeUpdate<T> &u, int64_t i0,
-                                               int64_t j0, const Act &act)
-    {
-        const int64_t row = i0 + lane_row<G>(), column = j0 + lane_column<G>();
-        const int64_t down = BY_ROWS ? u.ldc : 1, across = BY_ROWS ? 1 : u.ldc;
-        T *const c = u.c + row * down + column * across;
-        if (is_whole(u, i0, j0, G::ROWS, G::COLUMNS))
-            each([&](Fragment<T, 4> &y, int q, int i, int j) {
-                act(y, q, c + i * down + j * across);
-            });
-        else
-            each([&](Fragment<T, 4> &y, int q, int i, int j) {
-                if (row + i < u.m && column + j < u.n &&
-                    has_element(u, row + i, column + j))
-                    act(y, q, c + i * down + j * across);
-            });
+            act(x[r][s], q);
     }
     __device__ __forceinline__ void turn_sign()
     {
-        each([](Fragment<T, 4> &y, int q, int, int) { y.set(q, minus(y.get(q))); });
+        each([](Fragment<T, 4> &y, int q) { y.set(q, minus(y.get(q))); });
     }
-    /* Minus C. */
+    /* Minus C, or nothing where the products are apart. */
     __device__ __forceinline__ void get(const LargeUpdate<T> &u, int64_t i0, int64_t j0)
     {
-        each([](Fragment<T, 4> &y, int q, int, int) { y.set(q, from_real<T>(0)); });
-        if (u.fresh)
+        each([](Fragment<T, 4> &y, int q) { y.set(q, from_real<T>(0)); });
+        if (APART || u.fresh)
             return;
-        each_there(u, i0, j0,
-                   [](Fragment<T, 4> &y, int q, const T *at) { y.set(q, *at); });
+        each_row(u, i0, j0, [&](int r, bool whole) {
+            each_of_row(u, i0, j0, r, whole,
+                        [&](int s, int q, const T *at) { x[r][s].set(q, *at); });
+        });
         turn_sign();
     }
     __device__ __forceinline__ void put(const LargeUpdate<T> &u, int64_t i0, int64_t j0)
     {
         turn_sign();
-        each_there(u, i0, j0, [](Fragment<T, 4> &y, int q, T *at) { *at = y.get(q); });
+        each_row(u, i0, j0, [&](int r, bool whole) {
+            if (APART && !u.fresh) {
+                T c[G::ACROSS][4] = {};
+                each_of_row(u, i0, j0, r, whole,
+                            [&](int s, int q, const T *at) { c[s][q] = *at; });
+                BL_UNROLL
+                for (int s = 0; s < G::ACROSS; s++)
+                    BL_UNROLL
+                for (int q = 0; q < 4; q++)
+                    x[r][s].set(q, add(c[s][q], x[r][s].get(q)));
+            }
+            each_of_row(u, i0, j0, r, whole,
+                        [&](int s, int q, T *at) { *at = x[r][s].get(q); });
+        });
     }
     __device__ __forceinline__ void multiply_row(int row, const Factor<T, 4> &a,
                                                  const Factor<T, 2> (&b)[G::ACROSS])

@@ -90,7 +90,6 @@ else
     sanitize memcheck large "$(program large)" 330 z
     sanitize memcheck large_fast "$(program large_fast)" 600 dc graded
     sanitize memcheck large_fallback "$BUILD/test/device/large_fallback" few
-    sanitize racecheck large_fallback "$BUILD/test/device/large_fallback" few d 2700
     sanitize racecheck large_panel "$BUILD/test/device/large_panel" race
     sanitize racecheck batch "$(program batch)" --tiny
     sanitize racecheck tiny "$(program tiny)" 0 small

@@ -3,7 +3,7 @@
  * test/device.sh.
  *
  *   large_fallback
- *   large_fallback few [PRECISIONS [N]]    only Cholesky as if there were few
+ *   large_fallback few [PRECISIONS]    only Cholesky as if there were few
  * multiprocessors
  *
  * The latter is how a much larger matrix is worked on: rows below an outer block are
@@ -14,7 +14,6 @@
  * and leave no doubt about the pivots. Calls the family itself.
  */
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 #include "device.cuh"
@@ -176,12 +175,11 @@ int main(int argc, char **argv)
 {
     const Card whole = this_card();
     const char *const precisions = argc > 2 ? argv[2] : "sdcz";
-    const int64_t order = argc > 3 ? atoll(argv[3]) : 0;
     for (int p = 0; p < BL_PRECISIONS; p++)
         for (char uplo : {'L', 'U'})
             for (int64_t n : {3300, 3073})
-                if (strchr(precisions, "sdcz"[p]) && (!order || n == 3300))
-                    compare_few(job_of(p, true, uplo, order ? order : n), whole);
+                if (strchr(precisions, "sdcz"[p]))
+                    compare_few(job_of(p, true, uplo, n), whole);
     for (int p = 0; p < BL_PRECISIONS && argc < 2; p++)
         for (int fast = 0; fast < 2; fast++)
             for (char uplo : {'\0', 'L', 'U'})
