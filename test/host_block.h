@@ -7,6 +7,7 @@
 #define HOST_BLOCK_H
 
 #include "host_warp.h"
+#include <math.h>
 #include <stdint.h>
 
 #define BL_HOST_BLOCK
@@ -32,6 +33,18 @@ inline void meet_block()
     meet_at(0, threads);
 }
 
+/* Single precision's units cut a sum off, where those of double precision round it. */
+inline double as_units_do(double sum, double)
+{
+    return sum;
+}
+
+inline float as_units_do(double sum, float)
+{
+    const float rounded = float(sum);
+    return fabs(double(rounded)) > fabs(sum) ? nextafterf(rounded, 0) : rounded;
+}
+
 /* What a warp's matrix unit does: c += a b, spread over the lanes as the kernels say. */
 template <class R>
 void multiply_tile(R (&c)[4], const R (&a)[4], R b0, R b1)
@@ -43,10 +56,13 @@ void multiply_tile(R (&c)[4], const R (&a)[4], R b0, R b1)
     right[current][1] = b1;
     wait_for_warp("a product");
     const int first = current / SIZE * SIZE, g = current % SIZE / 4, t = current % 4;
-    for (int e = 0; e < 4; e++)
+    for (int e = 0; e < 4; e++) {
+        double sum = c[e];
         for (int k = 0; k < 8; k++)
-            c[e] += left[first + g * 4 + k % 4][e / 2 + k / 4 * 2] *
-                    right[first + (2 * t + e % 2) * 4 + k % 4][k / 4];
+            sum += double(left[first + g * 4 + k % 4][e / 2 + k / 4 * 2]) *
+                   double(right[first + (2 * t + e % 2) * 4 + k % 4][k / 4]);
+        c[e] = as_units_do(sum, R());
+    }
     wait_for_warp("a product's end");
 }
 

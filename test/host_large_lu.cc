@@ -98,7 +98,8 @@ void test_panel(int repeats)
     }
 }
 
-/* C -= A B by one element after the other; `most` gets the sizes of the products. */
+/* C -= A B by one element after the other; `most` gets the sizes of C and the products.
+ */
 template <class T>
 void plain_update(const LargeUpdate<T> &u, Array<T> &c, Array<Real<T>> &most)
 {
@@ -125,14 +126,17 @@ void plain_update(const LargeUpdate<T> &u, Array<T> &c, Array<Real<T>> &most)
 /* How far off an update with k columns may be, times the sizes of the products. Of single
  * precision a product is of numbers with 22 bits. */
 template <class T>
+constexpr double EPS = sizeof(Real<T>) == 4 ? 0x1p-23 : 0x1p-52;
+
+template <class T>
 double of_update(int k)
 {
-    return sizeof(Real<T>) == 4 ? (2 * k + 8) * 0x1p-23 : 2 * k * 0x1p-52;
+    return (sizeof(Real<T>) == 4 ? 2 * k + 8 : 2 * k) * EPS<T>;
 }
 
-/* `tile` launches the kernel. */
+/* `launch` launches the kernel. `apart`: where C is large, its sizes are no excuse. */
 template <class T, class F>
-void test_update(const char *name, bool fused, int repeats, F launch)
+void test_update(const char *name, bool fused, int repeats, F launch, bool apart = false)
 {
     Report report("large " + title<T>(name));
     for (int turn = 0; turn < repeats * (fused ? 6 : KINDS); turn++) {
@@ -152,16 +156,26 @@ void test_update(const char *name, bool fused, int repeats, F launch)
         const Kind kind = fused ? RANDOM : Kind(turn % KINDS);
         Array<T> a = matrix<T>(kind, rows_a, u.of_a == TURNED ? m : k, int(u.lda));
         Array<T> b = matrix<T>(kind, rows_b, u.of_b == TURNED ? k : n, int(u.ldb));
-        Array<T> c = matrix<T>(kind, m, n, int(u.ldc)), want = c;
+        Array<T> c = matrix<T>(kind, m, n, int(u.ldc));
+        for (size_t i = 0; apart && i < c.size(); i++)
+            c[i] = mul(from_real<T>(1024), c[i]);
+        const Array<T> before = c;
+        Array<T> want = c;
         Array<Real<T>> most(c.size());
         u.a = a.data();
         u.b = b.data();
         u.c = c.data();
-        plain_update(u, want, most);
+        LargeUpdate<T> plain = u;
+        plain.fresh = u.fresh || apart;
+        plain_update(plain, want, most);
+        for (size_t i = 0; apart && !u.fresh && i < c.size(); i++)
+            if (most[i] > 0)
+                want[i] = add(before[i], want[i]);
         launch(u);
         std::string off = fused ? "" : difference("C", c, want, int(u.ldc), false);
         for (size_t i = 0; fused && i < c.size(); i++)
-            if (!(abs1(sub(c[i], want[i])) <= of_update<T>(k) * most[i]))
+            if (!(abs1(sub(c[i], want[i])) <=
+                  of_update<T>(k) * most[i] + (apart ? 2 * EPS<T> * abs1(before[i]) : 0)))
                 off = text("C[%zu] is off by %g", i, double(abs1(sub(c[i], want[i]))));
         report.count(off.empty(),
                      text("%s %d x %d x %d, %d %d, part %d: ", kind_names[kind], m, n, k,
@@ -557,6 +571,9 @@ void test_all(int repeats)
     }
     test_update<T>("update on tensor cores", true, repeats,
                    by_fragments<T, FragmentTile<T, 64, 32, 16, 3>>);
+    if constexpr (sizeof(Real<T>) == 4)
+        test_update<T>("update on tensor cores of a large C", true, repeats,
+                       by_fragments<T, FragmentTile<T, 64, 32, 16, 3>>, true);
     test_tile_numbers<T>(repeats);
     test_drawn<T, PLAIN, TURNED>(repeats);
     test_drawn<T, TURNED, PLAIN>(repeats);
