@@ -140,6 +140,9 @@ int64_t least_block(const struct bl_job *job)
  */
 constexpr int64_t FAR_ROWS = 32, WIDE_ROWS = 48;
 
+/* The least width of an outer block, and what a part's is a multiple of. */
+constexpr int64_t CHOLESKY_OUTER = 256;
+
 bool has_far_rows(const struct bl_job *job, const Card &card, int64_t j)
 {
     return is_fast(job) && card.capability >= 90 &&
@@ -156,7 +159,7 @@ int64_t outer_block(const struct bl_job *job, const Card &card, int64_t j = 0)
         return least_block(job);
     if (has_cholesky(job)) {
         const bool wide = rest > WIDE_ROWS * card.processors;
-        return !has_far_rows(job, card, j) ? 256 : wide ? 1024 : 512;
+        return !has_far_rows(job, card, j) ? CHOLESKY_OUTER : wide ? 1024 : 512;
     }
     if (is_long(job, card))
         return 256;
@@ -678,9 +681,8 @@ class Chain
         return side;
     }
     /* The rest of the job: all multiprocessors but `own` draw the tiles of an update, and
-     * when they have begun to, the chain goes on with `blocks` on its own; these then
-     * help.
-     */
+     * when they have begun to, the chain goes on with `blocks` on its own; these help
+     * then. */
     template <class Blocks>
     void share_update(const LargeUpdate<T> &u, int own, const Blocks &blocks)
     {
@@ -1375,9 +1377,9 @@ bool takes(const struct bl_job *job, const Card &card)
  * and are the longest to copy, in sixteenths. */
 int64_t part(const struct bl_job *job, const Card &card, int64_t from)
 {
-    const int64_t n = job->n, block = has_cholesky(job) && !is_fast(job)
-                                          ? CHOLESKY_BLOCK
-                                          : outer_block(job, card);
+    const int64_t n = job->n, block = !has_cholesky(job) ? outer_block(job, card)
+                                      : is_fast(job)     ? CHOLESKY_OUTER
+                                                         : CHOLESKY_BLOCK;
     if (!has_parts(job, card))
         return n;
     static const int64_t of_lu[] = {4, 10, 16}, of_cholesky[] = {1, 3, 5, 8, 11, 16};

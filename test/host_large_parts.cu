@@ -566,7 +566,8 @@ void test_asked()
         return bl::large.part(&job, card, from);
     };
     const bool good = part(16384, 0) == 1024 && part(16384, 1024) == 3072 &&
-                      part(16384, 11264) == 16384 && part(3000, 0) == 3000;
+                      part(16384, 11264) == 16384 && part(3000, 0) == 3000 &&
+                      part(8192, 0) == 512 && part(8192, 4096) == 5632;
     failed += !good;
     printf("%s large-parts-asked-U\n", good ? "ok" : "not ok");
 }
