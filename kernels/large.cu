@@ -7,8 +7,8 @@
  * applied to its rest.
  */
 #include "large.h"
-#include "large_draw.h"
 #include "large_blas.h"
+#include "large_draw.h"
 #include "large_inverse.h"
 #include "large_panel.h"
 #include "large_side.h"
@@ -136,8 +136,7 @@ int64_t least_block(const struct bl_job *job)
 /* Of a Cholesky factorization in fast arithmetic, as long as there are so many rows a
  * multiprocessor, an outer block is factored first and the rows below it are solved for
  * then, since the update is the longer part of a step; later the chain of panels is. From
- * some more on, outer blocks of types with matrix units are as wide as an update needs.
- */
+ * some more on, outer blocks are as wide as an update needs. */
 constexpr int64_t FAR_ROWS = 32, WIDE_ROWS = 48;
 
 /* The least width of an outer block, and what a part's is a multiple of. */
@@ -385,13 +384,17 @@ constexpr double BLAS_OPERATIONS = double(1 << 30);
 constexpr int64_t BLAS_DEPTH = 128;
 constexpr int SQUARES = 10;
 
-/* Whether it is an update for our own matrix product of single precision, which is by the
- * matrix units and twice as fast as cuBLAS's. */
+/* By our own matrix product of single precision, which is by the matrix units and twice
+ * as fast as cuBLAS's: false where it is not for that. */
 template <class T>
-bool suits_tiles(const Matrix<T> &x, const LargeUpdate<T> &u)
+bool update_by_tiles(Matrix<T> &x, LargeUpdate<T> u, bool by_rows = false)
 {
-    return sizeof(Real<T>) == 4 && is_fast(x.job) && !x.brief && u.k >= BLAS_DEPTH &&
-           large_has_draw(u, x.card) && large_tiles_to_draw(u) >= x.card.processors;
+    if (sizeof(Real<T>) == 8 || !is_fast(x.job) || x.brief || u.k < BLAS_DEPTH ||
+        !large_has_draw(u, x.card) || large_tiles_to_draw(u) < x.card.processors)
+        return false;
+    u.chained = x.link();
+    x.then(large_by_tiles(u, by_rows, x.stream));
+    return true;
 }
 
 /* Whether cuBLAS is to do it. */
@@ -409,11 +412,8 @@ void update(Matrix<T> &x, LargeUpdate<T> u)
         return;
     u.fused = is_fast(x.job);
     u.brief = x.brief;
-    if (suits_tiles(x, u)) {
-        u.chained = x.link();
-        x.then(large_by_tiles(u, false, x.stream));
+    if (update_by_tiles(x, u))
         return;
-    }
     if (suits_blas(x, u) && large_blas_update(u, x.blas_work, x.stream)) {
         x.follows = false;
         return;
@@ -445,10 +445,8 @@ template <class T>
 void update_part(Matrix<T> &x, LargeUpdate<T> u)
 {
     constexpr int64_t SQUARE = int64_t(1) << SQUARES;
-    if (suits_tiles(x, u)) {
-        update(x, u);
+    if (x.error != cudaSuccess || update_by_tiles(x, u))
         return;
-    }
     const bool lower = u.part == LOWER_PART;
     const int64_t length = lower ? u.m : u.n, width = lower ? u.n : u.m;
     int64_t done = 0;
@@ -596,11 +594,8 @@ void apply_block_by_rows(Matrix<T> &x, int64_t j, int64_t next, Range right)
     LargeUpdate<T> u = {x.m - next, columns,       next - j, x.at(next, j),
                         x.lda,      x.at(j, from), x.lda,    x.at_row(next, from),
                         x.ld_rows,  PLAIN,         PLAIN,    WHOLE};
-    if (suits_tiles(x, u)) {
-        u.chained = x.link();
-        x.then(large_by_tiles(u, true, x.stream));
+    if (update_by_tiles(x, u, true))
         return;
-    }
     if (sizeof(T) == 4) { /* cuBLAS is slow by a fifth with both factors turned */
         x.then(large_turn(columns, next - j, u.b, x.lda, x.at_row(j, from), x.ld_rows,
                           x.stream));
@@ -874,8 +869,9 @@ T *in_triangle(const Matrix<T> &x, T *a, int64_t lda, int64_t i, int64_t k)
     return x.job->uplo == 'U' ? a + k + i * lda : a + i + k * lda;
 }
 
-/* The rows and columns of v from `first` on, the latter up to `last`, less the products
- * of the columns j .. j + w - 1. For 'U' the negative sums of the products. */
+/* The rows and columns of v from `first` on, those up to `bottom`, these up to `last`,
+ * less the products of the columns j .. j + w - 1. For 'U' the negative sums of the
+ * products. */
 template <class T>
 LargeUpdate<T> update_of_triangle(const Matrix<T> &x, int64_t j, int64_t w, int64_t first,
                                   int64_t last, int64_t bottom)
@@ -909,8 +905,9 @@ bool takes_products(const Matrix<T> &x)
            (x.job->precision != BL_S || x.job->uplo == 'U');
 }
 
-/* The columns of v from j to `end`, which have had the products of all before. For fast
- * arithmetic by halves, so that most products come in updates with many at a time. */
+/* The columns of v from j to `end`, which have had the products of all before, and of
+ * them the rows up to `bottom`. For fast arithmetic by halves, so that most products come
+ * in updates with many at a time. */
 template <class T>
 void factor_triangle(Matrix<T> &x, int64_t j, int64_t end, int64_t bottom)
 {
@@ -944,16 +941,13 @@ void solve_far(Matrix<T> &x, int64_t j, int64_t end, int64_t bottom)
     const bool upper = x.job->uplo == 'U';
     const int64_t blocks = (end - j) / CHOLESKY_BLOCK, rows = x.n - bottom;
     if (blocks > TAKEN + 1) {
-        const int64_t middle = j + blocks / 2 * CHOLESKY_BLOCK, w = middle - j;
+        const int64_t middle = j + blocks / 2 * CHOLESKY_BLOCK;
         solve_far(x, j, middle, bottom);
-        const T *far = in_triangle(x, x.a, x.lda, bottom, j),
-                *near = in_triangle(x, x.a, x.lda, middle, j);
-        T *to = in_triangle(x, x.a, x.lda, bottom, middle);
         if (upper)
-            update(x, LargeUpdate<T>{end - middle, rows, w, near, x.lda, far, x.lda, to,
-                                     x.lda, TURNED, PLAIN, WHOLE});
+            take_products(x, {j, middle}, {middle, end}, {bottom, x.n});
         else
-            update(x, LargeUpdate<T>{rows, end - middle, w, far, x.lda, near, x.lda, to,
+            update(x, LargeUpdate<T>{rows, end - middle, middle - j, x.at(bottom, j),
+                                     x.lda, x.at(middle, j), x.lda, x.at(bottom, middle),
                                      x.lda, PLAIN, TURNED, WHOLE});
         solve_far(x, middle, end, bottom);
         return;
@@ -1014,11 +1008,11 @@ void factor_cholesky(Matrix<T> &x)
     const Range part = part_of(x.job);
     if (has_sums(x.job) && part.from == 0)
         x.then(cudaMemsetAsync(x.sums, 0, x.n * x.n * sizeof(T), x.stream));
-    if (part.from > 0)
-        x.then(cudaMemsetAsync(&x.state->drawn, 0, sizeof x.state->drawn, x.stream));
     x.chains = x.card.capability >= 90;
-    if (part.from > 0)
+    if (part.from > 0) { /* x.drawn begins anew, too */
+        x.then(cudaMemsetAsync(&x.state->drawn, 0, sizeof x.state->drawn, x.stream));
         update_triangle(x, 0, part.from, part.from, part.to, x.n);
+    }
     auto after = [&](int64_t j) {
         return is_fast(x.job) ? least(j + outer_block(x.job, x.card, j), part.to)
                               : part.to;

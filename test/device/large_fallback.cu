@@ -3,11 +3,11 @@
  * test/device.sh.
  *
  *   large_fallback
- *   large_fallback few [PRECISIONS]    only Cholesky as if there were few
- * multiprocessors
+ *   large_fallback few [PRECISIONS]
  *
- * The latter is how a much larger matrix is worked on: rows below an outer block are
- * solved for apart, and tiles of an update are drawn.
+ * `few`: only Cholesky as if there were few multiprocessors, which is how a much larger
+ * matrix is worked on: rows below an outer block are solved for apart, and tiles of an
+ * update are drawn.
  *
  * Exact arithmetic must give the bits that this card's own kernels give, and fast
  * arithmetic the same rows and nearly the same numbers: the matrices are well conditioned
