@@ -10,8 +10,10 @@
 #include "large_blas.h"
 #include "large_draw.h"
 #include "large_inverse.h"
+#include "large_many.h"
 #include "large_panel.h"
 #include "large_side.h"
+#include <stdlib.h>
 
 namespace bl
 {
@@ -116,6 +118,16 @@ bool is_few(const struct bl_job *job, const Card &card)
            needed[job->precision] <= card.shared_bytes;
 }
 
+/* Whether blocks of many right-hand sides are solved for by one kernel. */
+bool has_many(const struct bl_job *job, const Card &card)
+{
+    static bool (*const has[])(const Card &) = {
+        large_has_many<float>, large_has_many<double>, large_has_many<Complex<float>>,
+        large_has_many<Complex<double>>};
+    return is_fast(job) && has_solve(job) && !is_few(job, card) &&
+           has[job->precision](card);
+}
+
 bool is_turned(const struct bl_job *job)
 {
     return job->routine == BL_GETRS && job->trans != 'N';
@@ -133,11 +145,21 @@ int64_t least_block(const struct bl_job *job)
     return job->precision >= BL_C ? LARGE_BLOCK<Complex<double>> : LARGE_BLOCK<double>;
 }
 
+int knob(const char *name, int value)
+{
+    const char *text = getenv(name);
+    return text ? atoi(text) : value;
+}
+int OWN(int all)
+{
+    return knob("BL_OWN", all / 6 + 1);
+}
 /* Of a Cholesky factorization in fast arithmetic, as long as there are so many rows a
  * multiprocessor, an outer block is factored first and the rows below it are solved for
  * then, since the update is the longer part of a step; later the chain of panels is. From
  * some more on, outer blocks are as wide as an update needs. */
-constexpr int64_t FAR_ROWS = 32, WIDE_ROWS = 48;
+#define FAR_ROWS int64_t(knob("BL_FAR", 32))
+#define WIDE_ROWS int64_t(knob("BL_WIDE", 48))
 
 /* The least width of an outer block, and what a part's is a multiple of. */
 constexpr int64_t CHOLESKY_OUTER = 256;
@@ -158,7 +180,7 @@ int64_t outer_block(const struct bl_job *job, const Card &card, int64_t j = 0)
         return least_block(job);
     if (has_cholesky(job)) {
         const bool wide = rest > WIDE_ROWS * card.processors;
-        return !has_far_rows(job, card, j) ? CHOLESKY_OUTER : wide ? 1024 : 512;
+        return !has_far_rows(job, card, j) ? CHOLESKY_OUTER : wide ? 1024 : knob("BL_OUTER", 512);
     }
     if (is_long(job, card))
         return 256;
@@ -228,10 +250,10 @@ int64_t ld_by_rows(const struct bl_job *job)
     return (job->n + 31) / 32 * 32;
 }
 
-/* Whether all of a few right-hand sides' interchanges are done at once. */
+/* Whether all of the right-hand sides' interchanges are done at once. */
 bool has_forth(const struct bl_job *job, const Card &card)
 {
-    return is_few(job, card) && !is_turned(job) &&
+    return (is_few(job, card) || is_fast(job)) && !is_turned(job) &&
            (job->routine == BL_GETRS || job->routine == BL_GESV) &&
            size_t(job->n) * element[job->precision] <= card.shared_bytes;
 }
@@ -274,7 +296,7 @@ Layout layout_of(const struct bl_job *job, const Card &card)
     if (has_solve(job)) /* 128 is the most that LARGE_BLOCK is */
         at.blocks += aligned(128 * sides_of(job) * element[job->precision]);
     at.inverse = at.blocks;
-    if (has_solve(job) && is_deep(job))
+    if (has_solve(job) && is_deep(job) && !has_many(job, card))
         at.inverse += aligned(128 * (job->n + 128) * element[job->precision]);
     at.maps = at.inverse;
     if (is_inverse(job))
@@ -365,12 +387,13 @@ struct Matrix {
         follows = true;
         return chained;
     }
-    /* So many tiles for so many blocks in all. */
-    LargeDraw draw(int64_t tiles, int blocks)
+    /* The tiles of an update, but for a hole, for so many blocks in all. */
+    LargeDraw draw(const LargeUpdate<T> &u, int64_t hole, int blocks)
     {
-        const unsigned begin = drawn, end = begin + unsigned(tiles);
+        const unsigned begin = drawn,
+                       end = begin + unsigned(large_tiles_to_draw(u, hole));
         drawn = end + unsigned(blocks);
-        return {&state->drawn, begin, end};
+        return {&state->drawn, begin, end, hole};
     }
     void then(cudaError_t next)
     {
@@ -679,10 +702,11 @@ class Chain
      * when they have begun to, the chain goes on with `blocks` on its own; these help
      * then. */
     template <class Blocks>
-    void share_update(const LargeUpdate<T> &u, int own, const Blocks &blocks)
+    void share_update(const LargeUpdate<T> &u, int64_t hole, int own,
+                      const Blocks &blocks)
     {
         const int all = rest.card.processors;
-        const LargeDraw draw = rest.draw(large_tiles_to_draw(u), all);
+        const LargeDraw draw = rest.draw(u, hole, all);
         const cudaEvent_t begun = side->beginning();
         rest.then(large_draw(u, draw, all - own, rest.stream, begun));
         if (begun)
@@ -902,7 +926,7 @@ bool takes_products(const Matrix<T> &x)
     /* Single precision has its products from three on the matrix units: as many take
      * longer here than in an update, but for 'U'. */
     return is_fast(x.job) && x.card.capability >= 90 &&
-           (x.job->precision != BL_S || x.job->uplo == 'U');
+           (x.job->precision != BL_S || x.job->uplo == 'U' || knob("BL_TAKES", 0));
 }
 
 /* The columns of v from j to `end`, which have had the products of all before, and of
@@ -934,39 +958,28 @@ void factor_triangle(Matrix<T> &x, int64_t j, int64_t end, int64_t bottom)
     }
 }
 
-/* The same columns' rows from `bottom` on, after those before it. */
+/* The columns of v from j to `end`, of which the rows up to `end` have been factored: the
+ * rows below. */
 template <class T>
-void solve_far(Matrix<T> &x, int64_t j, int64_t end, int64_t bottom)
+void solve_far(Matrix<T> &x, int64_t j, int64_t end)
 {
     const bool upper = x.job->uplo == 'U';
-    const int64_t blocks = (end - j) / CHOLESKY_BLOCK, rows = x.n - bottom;
-    if (blocks > TAKEN + 1) {
-        const int64_t middle = j + blocks / 2 * CHOLESKY_BLOCK;
-        solve_far(x, j, middle, bottom);
-        if (upper)
-            take_products(x, {j, middle}, {middle, end}, {bottom, x.n});
-        else
-            update(x, LargeUpdate<T>{rows, end - middle, middle - j, x.at(bottom, j),
-                                     x.lda, x.at(middle, j), x.lda, x.at(bottom, middle),
-                                     x.lda, PLAIN, TURNED, WHOLE});
-        solve_far(x, middle, end, bottom);
+    const int64_t rows = x.n - end;
+    if (rows == 0)
         return;
-    }
-    for (int64_t i = j; i < end; i += CHOLESKY_BLOCK)
-        x.then(large_far(LargeFar<T>{upper, x.at(i, i), x.lda, bottom - i, rows, i - j,
-                                     &x.state->info, x.link()},
-                         x.stream));
-}
-
-/* An outer block, all rows of it. */
-template <class T>
-void factor_outer_triangle(Matrix<T> &x, int64_t j, int64_t end)
-{
-    if (has_far_rows(x.job, x.card, j) && end < x.n) {
-        factor_triangle(x, j, end, end);
-        solve_far(x, j, end, end);
-    } else {
-        factor_triangle(x, j, end, x.n);
+    for (int64_t i = j, to; i < end; i = to) {
+        to = least(i + LARGE_MANY_ORDER, end);
+        if (i > j && upper)
+            take_products(x, {j, i}, {i, to}, {end, x.n});
+        else if (i > j)
+            update(x, LargeUpdate<T>{rows, to - i, i - j, x.at(end, j), x.lda, x.at(i, j),
+                                     x.lda, x.at(end, i), x.lda, PLAIN, TURNED, WHOLE});
+        x.then(large_many(LargeMany<T>{to - i, x.at(i, i), upper ? x.lda : 1,
+                                       upper ? 1 : x.lda, true, false,
+                                       upper ? x.at(i, end) : x.at(end, i),
+                                       upper ? 1 : x.lda, upper ? x.lda : 1, rows,
+                                       &x.state->info, x.link()},
+                          x.card, x.stream));
     }
 }
 
@@ -982,24 +995,34 @@ bool gives_way_to_blocks(const Matrix<T> &x, int64_t w, int64_t end)
     return operations / BRIEF_RATE[x.job->precision][1] < double(w) / rate;
 }
 
-/* The chain goes on with the outer block from j to `end`, and beside it all columns
- * behind that lose their products with the w before. */
+/* The columns before j have had all their products; those behind lose the products of the
+ * w columns from j - w on, and the chain goes on with the outer block from j to `end`,
+ * beside it if the rows below the block are solved for later: all that the chain waits
+ * for then is the block on the diagonal. */
 template <class T>
-void factor_beside_update(Matrix<T> &x, Chain<T> &chain, int64_t w, int64_t j,
-                          int64_t end)
+void update_and_factor(Matrix<T> &x, Chain<T> &chain, int64_t w, int64_t j, int64_t end)
 {
+    const int64_t last = part_of(x.job).to;
     const int all = x.card.processors;
-    const LargeUpdate<T> u = update_of_triangle(x, j - w, w, end, part_of(x.job).to, x.n);
-    auto blocks = [&](Matrix<T> &y) { factor_outer_triangle(y, j, end); };
-    if (chain.has_side() && has_far_rows(x.job, x.card, j) && large_has_draw(u, x.card) &&
-        large_tiles_to_draw(u) >= 2 * all) {
-        chain.share_update(u, all / 6 + 1, blocks);
+    const bool far = has_far_rows(x.job, x.card, j);
+    const LargeUpdate<T> u = update_of_triangle(x, j - w, w, j, last, x.n);
+    if (far && end < x.n && chain.has_side() && large_has_draw(u, x.card)) {
+        chain.let_rest_follow();
+        chain.share_update(u, end - j, OWN(all), [&](Matrix<T> &y) {
+            update_triangle(y, j - w, w, j, end, end);
+            factor_triangle(y, j, end, end);
+        });
         return;
     }
-    blocks(chain.matrix());
-    x.brief = chain.has_side() && gives_way_to_blocks(x, w, end);
-    update_part(x, u);
-    x.brief = false;
+    update_triangle(chain.matrix(), j - w, w, j, end, x.n);
+    if (end < last)
+        chain.let_rest_follow();
+    factor_triangle(chain.matrix(), j, end, far ? end : x.n);
+    if (end < last) {
+        x.brief = chain.has_side() && gives_way_to_blocks(x, w, end);
+        update_triangle(x, j - w, w, end, last, x.n);
+        x.brief = false;
+    }
 }
 
 template <class T>
@@ -1019,19 +1042,17 @@ void factor_cholesky(Matrix<T> &x)
     };
     int64_t j = part.from, next = after(j);
     Chain<T> chain(x, after(next) < part.to);
-    factor_outer_triangle(chain.matrix(), j, next);
-    for (int64_t end; next < part.to && !chain.failed(); j = next, next = end) {
-        const int64_t w = next - j;
-        end = after(next);
-        if (j > part.from)
-            chain.wait_for_rest();
-        update_triangle(chain.matrix(), j, w, next, end, x.n);
-        if (end == part.to) {
-            factor_outer_triangle(chain.matrix(), next, end);
+    bool far = has_far_rows(x.job, x.card, j);
+    factor_triangle(chain.matrix(), j, next, far ? next : x.n);
+    for (int64_t end; !chain.failed(); j = next, next = end) {
+        if (far)
+            solve_far(chain.matrix(), j, next);
+        if (next == part.to)
             break;
-        }
-        chain.let_rest_follow();
-        factor_beside_update(x, chain, w, next, end);
+        end = after(next);
+        update_and_factor(x, chain, next - j, next, end);
+        chain.wait_for_rest();
+        far = has_far_rows(x.job, x.card, next);
     }
     chain.end();
     x.chains = x.follows = false;
@@ -1122,6 +1143,27 @@ void solve_few(Matrix<T> &x, bool upwards, Placing placing, bool unit)
     x.few += few_bytes(x.job);
 }
 
+/* B := op(A)^-1 B by wide blocks; see below. */
+template <class T>
+void solve_many(Matrix<T> &x, bool upwards, Placing placing, bool unit, bool growing)
+{
+    constexpr int64_t BLOCK = LARGE_MANY_ORDER;
+    const int64_t count = (x.n + BLOCK - 1) / BLOCK, sign = upwards ? -1 : 1;
+    const bool turned = placing == TURNED;
+    for (int64_t o = 0; o < count; o++) {
+        const int64_t from = (upwards ? count - 1 - o : o) * BLOCK,
+                      to = least(from + BLOCK, x.n), corner = upwards ? to - 1 : from,
+                      sides = growing ? to : x.sides;
+        x.then(large_many(
+            LargeMany<T>{to - from, x.at(corner, corner), sign * (turned ? x.lda : 1),
+                         sign * (turned ? 1 : x.lda), turned, unit, x.b + corner, sign,
+                         x.ldb, sides, x.unless(), x.link()},
+            x.card, x.stream));
+        update_sides(x, placing, upwards, from, to - from,
+                     upwards ? Range{0, from} : Range{to, x.n}, sides);
+    }
+}
+
 /* B := op(A)^-1 B for a triangle, `unit`: with ones on its diagonal. `growing`: B is the
  * identity and the triangle a lower one, so that the solution is lower triangular. */
 template <class T>
@@ -1131,6 +1173,10 @@ void solve_with_triangle(Matrix<T> &x, bool upper, Placing placing, bool unit,
     const bool upwards = upper == (placing == PLAIN);
     if (x.few) {
         solve_few(x, upwards, placing, unit);
+        return;
+    }
+    if (has_many(x.job, x.card)) {
+        solve_many(x, upwards, placing, unit, growing);
         return;
     }
     const int64_t block = LARGE_BLOCK<T>, outer = is_deep(x.job) ? 512 : block,

@@ -78,10 +78,9 @@ bool large_has_draw(const LargeUpdate<T> &u, const Card &card)
 }
 
 template <class T>
-int64_t large_tiles_to_draw(const LargeUpdate<T> &u)
+int64_t large_tiles_to_draw(const LargeUpdate<T> &u, int64_t hole)
 {
-    using G = TileToDraw<T>;
-    return tiles_before<G>(u, columns_of_tiles<G>(u));
+    return TilesToDraw<TileToDraw<T>, T>(u, hole).count();
 }
 
 template <class T>
@@ -103,7 +102,7 @@ cudaError_t large_by_tiles(const LargeUpdate<T> &u, bool by_rows, cudaStream_t s
 
 #define BL_INSTANCE(T)                                                                   \
     template bool large_has_draw(const LargeUpdate<T> &, const Card &);                  \
-    template int64_t large_tiles_to_draw(const LargeUpdate<T> &);                        \
+    template int64_t large_tiles_to_draw(const LargeUpdate<T> &, int64_t);                        \
     template cudaError_t large_draw(const LargeUpdate<T> &, const LargeDraw &, int,      \
                                     cudaStream_t, cudaEvent_t);                          \
     template cudaError_t large_by_tiles(const LargeUpdate<T> &, bool, cudaStream_t);

@@ -67,28 +67,45 @@ __host__ __device__ inline int64_t tiles_before(const LargeUpdate<T> &u, int64_t
     return TALL * (n * (n + 1) / 2) + (across - n) * down;
 }
 
+/* The tiles of an update without the square of the first `hole` rows and columns: down
+ * their columns, from the left to the right. */
 template <class G, class T>
-__host__ __device__ inline int64_t columns_of_tiles(const LargeUpdate<T> &u)
-{
-    return (u.n + G::COLUMNS - 1) / G::COLUMNS;
-}
+struct TilesToDraw {
+    const LargeUpdate<T> &u;
+    const int64_t all; /* columns of tiles */
+    int64_t above, beside, below; /* tiles of the hole down and, as far as u goes, across;
+                                   * tiles below it */
 
-/* The tile of a number: down its column, from the left to the right. */
-template <class G, class T>
-__host__ __device__ inline TileStart tile_of_number(const LargeUpdate<T> &u,
-                                                    int64_t number)
-{
-    int64_t across = 0, behind = columns_of_tiles<G>(u);
-    while (behind - across > 1) {
-        const int64_t middle = (across + behind) / 2;
-        if (tiles_before<G>(u, middle) <= number)
-            across = middle;
-        else
-            behind = middle;
+    __host__ __device__ TilesToDraw(const LargeUpdate<T> &what, int64_t hole)
+        : u(what), all((u.n + G::COLUMNS - 1) / G::COLUMNS), above(hole / G::ROWS),
+          beside(hole / G::COLUMNS < all ? hole / G::COLUMNS : all),
+          below((u.m + G::ROWS - 1) / G::ROWS - above)
+    {
+        if (u.part == UPPER_PART)
+            below = 0;
     }
-    const int64_t above = u.part == LOWER_PART ? across * (G::COLUMNS / G::ROWS) : 0;
-    return {(above + number - tiles_before<G>(u, across)) * G::ROWS, across * G::COLUMNS};
-}
+    __host__ __device__ int64_t count() const
+    {
+        return beside * below + tiles_before<G>(u, all) - tiles_before<G>(u, beside);
+    }
+    __host__ __device__ TileStart of_number(int64_t number) const
+    {
+        if (number < beside * below)
+            return {(above + number % below) * G::ROWS, number / below * G::COLUMNS};
+        number += tiles_before<G>(u, beside) - beside * below;
+        int64_t across = beside, behind = all;
+        while (behind - across > 1) {
+            const int64_t middle = (across + behind) / 2;
+            if (tiles_before<G>(u, middle) <= number)
+                across = middle;
+            else
+                behind = middle;
+        }
+        const int64_t first = u.part == LOWER_PART ? across * (G::COLUMNS / G::ROWS) : 0;
+        return {(first + number - tiles_before<G>(u, across)) * G::ROWS,
+                across * G::COLUMNS};
+    }
+};
 
 /* Slices of a factor, in pieces of PIECE bytes: LINES rows of A or columns of B lie side
  * by side in memory and here, or where INNER, each line does. */
@@ -159,8 +176,9 @@ __global__ void __launch_bounds__(G::THREADS, 1)
             const unsigned number = draw.drawn     ? atomicAdd(draw.drawn, 1u)
                                     : &to == drawn ? blockIdx.x
                                                    : draw.end;
-            to = number < draw.end ? tile_of_number<G>(u, number - draw.begin)
-                                   : TileStart{-1, 0};
+            to = number < draw.end
+                     ? TilesToDraw<G, T>(u, draw.hole).of_number(number - draw.begin)
+                     : TileStart{-1, 0};
         }
     };
 

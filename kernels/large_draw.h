@@ -9,19 +9,21 @@ namespace bl
 
 /* Tiles are drawn from *drawn on: those from `begin` to `end` are this update's. A block
  * ends with a draw beyond the end, so that after `blocks` blocks in all the counter
- * stands at end + blocks, where the next update may begin. */
+ * stands at end + blocks, where the next update may begin.
+ * The square of the first `hole` rows and columns, a multiple of a tile's, is left out. */
 struct LargeDraw {
     unsigned *drawn;
     unsigned begin, end;
+    int64_t hole = 0;
 };
 
 /* Whether u can be done so on this card: in double precision the update of a triangle. */
 template <class T>
 bool large_has_draw(const LargeUpdate<T> &u, const Card &card);
 
-/* The number of u's tiles. */
+/* The number of u's tiles, but for such a square. */
 template <class T>
-int64_t large_tiles_to_draw(const LargeUpdate<T> &u);
+int64_t large_tiles_to_draw(const LargeUpdate<T> &u, int64_t hole = 0);
 
 /* All or a share of an update, by so many multiprocessors; `begun`, if it is not NULL, is
  * recorded when it has them. */

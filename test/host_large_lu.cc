@@ -10,6 +10,7 @@
  */
 #include "host_cluster.h"
 #include "large_draw.cuh"
+#include "large_many.cuh"
 #include "large_panel.cuh"
 #include "large_beside.cuh"
 #include "large_triangle.cuh"
@@ -219,18 +220,22 @@ void test_tile_numbers(int repeats)
         u.part = below(2) ? LOWER_PART : UPPER_PART;
         u.m = 1 + below(1500);
         u.n = 1 + below(1500);
+        const int64_t most = std::min(u.m, u.n) / G::COLUMNS,
+                      hole = below(int(most) + 1) * G::COLUMNS;
         std::vector<std::pair<int64_t, int64_t>> want, tiles;
         for (int64_t j = 0; j < u.n; j += G::COLUMNS)
             for (int64_t i = 0; i < u.m; i += G::ROWS)
-                if (has_some(u, i, j, G::ROWS, G::COLUMNS))
+                if ((i >= hole || j >= hole) && has_some(u, i, j, G::ROWS, G::COLUMNS))
                     want.push_back({i, j});
-        const int64_t count = tiles_before<G>(u, columns_of_tiles<G>(u));
-        for (int64_t t = 0; t < count; t++) {
-            const TileStart tile = tile_of_number<G>(u, t);
+        const TilesToDraw<G, T> all(u, hole);
+        for (int64_t t = 0; t < all.count(); t++) {
+            const TileStart tile = all.of_number(t);
             tiles.push_back({tile.i, tile.j});
         }
-        report.count(tiles == want, text("%d x %d, part %d: %d tiles for %d", int(u.m),
-                                         int(u.n), u.part, int(count), int(want.size())));
+        report.count(tiles == want,
+                     text("%d x %d, part %d, a hole of %d: %d tiles for %d", int(u.m),
+                          int(u.n), u.part, int(hole), int(all.count()),
+                          int(want.size())));
     }
 }
 
@@ -241,7 +246,7 @@ void launch_drawn(const LargeUpdate<T> &u, bool drawn, Report &report)
 {
     using G = TileToDraw<T>;
     unsigned counter = 7;
-    const unsigned tiles = unsigned(tiles_before<G>(u, columns_of_tiles<G>(u)));
+    const unsigned tiles = unsigned(TilesToDraw<G, T>(u, 0).count());
     const LargeDraw draw = {drawn ? &counter : nullptr, drawn ? 7 : 0u,
                             (drawn ? 7 : 0) + tiles};
     const auto bytes = DRAWN_BYTES<T, G, OF_A, OF_B, PIECE>;
@@ -551,6 +556,76 @@ void test_triangle(int repeats)
     }
 }
 
+/* A triangle with right-hand sides that stay on chip, by what is left of them less the
+ * products of the solution; `rows`: a side is a row of B. What is not of the triangle is
+ * NaN. */
+template <class T, int SIDES>
+void test_many(int repeats)
+{
+    Report report("large " + title<T>("triangle with many sides") + text(", %d", SIDES));
+    for (int turn = 0; turn < repeats * 5; turn++) {
+        const bool upper = below(2), turned = below(2), unit = below(2), rows = below(2),
+                   upwards = upper != turned;
+        const int n = 1 + below(below(3) ? 100 : 330), sides = 1 + below(3 * SIDES),
+                  lda = n + below(3), ldb = (rows ? sides : n) + below(3);
+        Array<T> a = matrix<T>(RANDOM, n, n, lda),
+                 b = matrix<T>(RANDOM, rows ? sides : n, rows ? n : sides, ldb);
+        for (int j = 0; j < n; j++)
+            for (int i = 0; i < n; i++) {
+                T &x = a[i + size_t(j) * lda];
+                x = i == j ? add(one<T>(), mul(x, from_real<T>(Real<T>(0.25))))
+                           : mul(x, from_real<T>(Real<T>(0.125)));
+                if (i == j ? unit : upper == (i > j))
+                    x = from_real<T>(Real<T>(NAN));
+            }
+        const Array<T> before = b;
+        const int corner = upwards ? n - 1 : 0, sign = upwards ? -1 : 1;
+        const LargeMany<T> s = {n,
+                                &a[corner + size_t(corner) * lda],
+                                sign * (turned ? lda : 1),
+                                sign * (turned ? 1 : lda),
+                                turned,
+                                unit,
+                                &b[rows ? size_t(corner) * ldb : corner],
+                                sign * (rows ? ldb : 1),
+                                rows ? 1 : ldb,
+                                sides,
+                                nullptr,
+                                false};
+        using S = ManyShape<T, SIDES>;
+        host_cuda::launch((sides + SIDES - 1) / SIDES, S::THREADS,
+                          sizeof(typename S::Memory), [&] { solve_many<T, SIDES>(s); });
+        std::string off;
+        Array<T> left = before;
+        for (int r = 0; r < sides; r++)
+            for (int i = 0; i < n; i++) {
+                auto at = [&](int k) {
+                    return rows ? r + size_t(k) * ldb : k + size_t(r) * ldb;
+                };
+                T &y = left[at(i)];
+                Real<T> size = abs1(y);
+                for (int k = 0; k < n; k++) {
+                    if (upper != turned ? k < i : k > i)
+                        continue;
+                    T t = turned ? conj(a[k + size_t(i) * lda]) : a[i + size_t(k) * lda];
+                    t = k == i && unit ? one<T>() : t;
+                    y = sub(y, mul(t, b[at(k)]));
+                    size += abs1(t) * abs1(b[at(k)]);
+                }
+                if (!(abs1(y) <= (2 * n + 64) * EPS<T> * size))
+                    off = text("row %d of side %d is off by %g", i, r, double(abs1(y)));
+            }
+        const int length = rows ? sides : n;
+        for (size_t i = 0; i < b.size(); i++)
+            if (int(i % ldb) >= length && memcmp(&b[i], &before[i], sizeof(T)))
+                off = "what is behind a column has changed";
+        report.count(off.empty(), text("%d, %d sides, %s%s%s%s: ", n, sides,
+                                       upper ? "U" : "L", turned ? "C" : "N",
+                                       unit ? "U" : "", rows ? ", rows" : "") +
+                                      off);
+    }
+}
+
 template <class T>
 void test_all(int repeats)
 {
@@ -575,6 +650,10 @@ void test_all(int repeats)
         test_update<T>("update on tensor cores of a large C", true, repeats,
                        by_fragments<T, FragmentTile<T, 64, 32, 16, 3>>, true);
     test_tile_numbers<T>(repeats);
+    test_many<T, 8>(repeats);
+    test_many<T, 16>(repeats);
+    if constexpr (sizeof(T) < 16)
+        test_many<T, 32>(repeats);
     test_drawn<T, PLAIN, TURNED>(repeats);
     test_drawn<T, TURNED, PLAIN>(repeats);
 }

@@ -19,6 +19,7 @@
 #include "large_blas.h"
 #include "large_draw.h"
 #include "large_inverse.h"
+#include "large_many.h"
 #include "large_panel.h"
 #include "large_side.h"
 
@@ -126,21 +127,29 @@ void step(const LargeDiagonal<double> &d)
     }
 }
 
-void step(const LargeFar<double> &d)
+void step(const LargeMany<double> &s)
 {
-    auto l = [&](int64_t i, int64_t k) -> double & {
-        return d.a[d.upper ? k + i * d.lda : i + k * d.lda];
-    };
-    for (int64_t i = d.far; i < d.far + d.rows && *d.info == 0; i++) {
-        for (int64_t k = -d.before; k < 0; k++)
-            for (int64_t j = 0; j < 64; j++)
-                l(i, j) -= l(i, k) * l(j, k);
-        for (int64_t k = 0; k < 64; k++) {
-            l(i, k) *= 1 / l(k, k);
-            for (int64_t j = k + 1; j < 64; j++)
-                l(i, j) -= l(i, k) * l(j, k);
+    auto a = [&](int64_t i, int64_t k) { return s.a[i * s.down + k * s.across]; };
+    for (int64_t r = 0; r < s.sides && !(s.unless && *s.unless); r++)
+        for (int64_t k = 0; k < s.n; k++) {
+            double *b = s.b + r * s.apart;
+            if (!s.unit)
+                b[k * s.step] *= 1 / a(k, k); /* as the diagonal block has it above */
+            for (int64_t i = k + 1; i < s.n; i++)
+                b[i * s.step] -= b[k * s.step] * a(i, k);
         }
-    }
+}
+
+/* All of an update but the square of the first `hole` rows and columns. */
+void step(const LargeUpdate<double> &u, int64_t hole)
+{
+    const int64_t rows = std::min(hole, u.m), columns = std::min(hole, u.n);
+    std::vector<double> square;
+    for (int64_t j = 0; j < columns; j++)
+        square.insert(square.end(), u.c + j * u.ldc, u.c + j * u.ldc + rows);
+    step(u);
+    for (int64_t j = 0; j < columns; j++)
+        std::copy_n(square.begin() + j * rows, rows, u.c + j * u.ldc);
 }
 
 /* Other precisions are not asked for. */
@@ -187,9 +196,14 @@ cudaError_t large_diagonal(const LargeDiagonal<T> &d, const Card &, cudaStream_t
     return take(d);
 }
 template <class T>
-cudaError_t large_far(const LargeFar<T> &d, cudaStream_t)
+bool large_has_many(const Card &)
 {
-    return take(d);
+    return true;
+}
+template <class T>
+cudaError_t large_many(const LargeMany<T> &s, const Card &, cudaStream_t)
+{
+    return take(s);
 }
 template <class T>
 bool large_has_draw(const LargeUpdate<T> &u, const Card &)
@@ -197,7 +211,7 @@ bool large_has_draw(const LargeUpdate<T> &u, const Card &)
     return u.part != WHOLE;
 }
 template <class T>
-int64_t large_tiles_to_draw(const LargeUpdate<T> &u)
+int64_t large_tiles_to_draw(const LargeUpdate<T> &u, int64_t)
 {
     return u.m;
 }
@@ -211,7 +225,10 @@ cudaError_t large_draw(const LargeUpdate<T> &u, const LargeDraw &draw, int proce
     if (*draw.drawn < draw.begin || (!first && *draw.drawn < draw.end))
         abort();
     *draw.drawn = (first ? draw.end : *draw.drawn) + unsigned(processors);
-    return first ? take(u) : cudaSuccess;
+    if constexpr (std::is_same_v<T, double>)
+        if (first)
+            step(u, draw.hole);
+    return cudaSuccess;
 }
 template <class T>
 cudaError_t large_by_tiles(const LargeUpdate<T> &, bool, cudaStream_t)
@@ -298,9 +315,10 @@ NEVER(large_few, LargeFew<T>, bool)
     template cudaError_t large_triangle(const LargeTriangle<T> &, cudaStream_t);         \
     template cudaError_t large_diagonal(const LargeDiagonal<T> &, const Card &,          \
                                         cudaStream_t);                                   \
-    template cudaError_t large_far(const LargeFar<T> &, cudaStream_t);                   \
+    template bool large_has_many<T>(const Card &);                                       \
+    template cudaError_t large_many(const LargeMany<T> &, const Card &, cudaStream_t);   \
     template bool large_has_draw(const LargeUpdate<T> &, const Card &);                  \
-    template int64_t large_tiles_to_draw(const LargeUpdate<T> &);                        \
+    template int64_t large_tiles_to_draw(const LargeUpdate<T> &, int64_t);               \
     template cudaError_t large_draw(const LargeUpdate<T> &, const LargeDraw &, int,      \
                                     cudaStream_t, cudaEvent_t);                          \
     template cudaError_t large_by_tiles(const LargeUpdate<T> &, bool, cudaStream_t);     \
