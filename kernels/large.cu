@@ -180,7 +180,9 @@ int64_t outer_block(const struct bl_job *job, const Card &card, int64_t j = 0)
         return least_block(job);
     if (has_cholesky(job)) {
         const bool wide = rest > WIDE_ROWS * card.processors;
-        return !has_far_rows(job, card, j) ? CHOLESKY_OUTER : wide ? 1024 : knob("BL_OUTER", 512);
+        return !has_far_rows(job, card, j) ? CHOLESKY_OUTER
+               : wide                      ? 1024
+                                           : knob("BL_OUTER", 512);
     }
     if (is_long(job, card))
         return 256;
@@ -974,12 +976,11 @@ void solve_far(Matrix<T> &x, int64_t j, int64_t end)
         else if (i > j)
             update(x, LargeUpdate<T>{rows, to - i, i - j, x.at(end, j), x.lda, x.at(i, j),
                                      x.lda, x.at(end, i), x.lda, PLAIN, TURNED, WHOLE});
-        x.then(large_many(LargeMany<T>{to - i, x.at(i, i), upper ? x.lda : 1,
-                                       upper ? 1 : x.lda, true, false,
-                                       upper ? x.at(i, end) : x.at(end, i),
-                                       upper ? 1 : x.lda, upper ? x.lda : 1, rows,
-                                       &x.state->info, x.link()},
-                          x.card, x.stream));
+        x.then(large_many(
+            LargeMany<T>{to - i, x.at(i, i), upper ? x.lda : 1, upper ? 1 : x.lda, true,
+                         false, upper ? x.at(i, end) : x.at(end, i), upper ? 1 : x.lda,
+                         upper ? x.lda : 1, rows, &x.state->info, x.link()},
+            x.card, x.stream));
     }
 }
 

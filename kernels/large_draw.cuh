@@ -72,7 +72,7 @@ __host__ __device__ inline int64_t tiles_before(const LargeUpdate<T> &u, int64_t
 template <class G, class T>
 struct TilesToDraw {
     const LargeUpdate<T> &u;
-    const int64_t all; /* columns of tiles */
+    const int64_t all;            /* columns of tiles */
     int64_t above, beside, below; /* tiles of the hole down and, as far as u goes, across;
                                    * tiles below it */
 

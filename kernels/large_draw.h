@@ -10,7 +10,8 @@ namespace bl
 /* Tiles are drawn from *drawn on: those from `begin` to `end` are this update's. A block
  * ends with a draw beyond the end, so that after `blocks` blocks in all the counter
  * stands at end + blocks, where the next update may begin.
- * The square of the first `hole` rows and columns, a multiple of a tile's, is left out. */
+ * The square of the first `hole` rows and columns, a multiple of a tile's, is left out.
+ */
 struct LargeDraw {
     unsigned *drawn;
     unsigned begin, end;

@@ -13,7 +13,7 @@ namespace
 
 /* Of the largest type no more sides fit on chip. */
 template <class T>
-constexpr int MOST_SIDES = sizeof(T) == 16 ? 16 : 32;
+constexpr int MOST_SIDES = sizeof(T) == 16 ? 8 : 32;
 
 template <class T, int SIDES>
 cudaError_t launch(const LargeMany<T> &s, cudaStream_t stream)
@@ -34,8 +34,7 @@ cudaError_t launch(const LargeMany<T> &s, cudaStream_t stream)
 template <class T>
 bool large_has_many(const Card &card)
 {
-    return card.capability >= 90 &&
-           sizeof(typename ManyShape<T, MOST_SIDES<T>>::Memory) <= card.shared_bytes;
+    return card.capability >= 90 && LARGE_MANY_BYTES <= card.shared_bytes;
 }
 
 /* The fewest sides a block with which all blocks are there at once: a block's time hardly
@@ -43,11 +42,11 @@ bool large_has_many(const Card &card)
 template <class T>
 cudaError_t large_many(const LargeMany<T> &s, const Card &card, cudaStream_t stream)
 {
-    if (s.sides <= 8 * card.processors)
+    if (MOST_SIDES<T> == 8 || s.sides <= 8 * card.processors)
         return launch<T, 8>(s, stream);
-    if (s.sides <= 16 * card.processors)
-        return launch<T, 16>(s, stream);
-    return launch<T, MOST_SIDES<T>>(s, stream);
+    if constexpr (MOST_SIDES < T >> 8)
+        return s.sides <= 16 * card.processors ? launch<T, 16>(s, stream)
+                                               : launch<T, MOST_SIDES<T>>(s, stream);
 }
 
 #define BL_INSTANCE(T)                                                                   \

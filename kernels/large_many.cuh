@@ -18,26 +18,76 @@
 namespace bl
 {
 
+/* Of shared memory: what a block can have on every card of sm_90. */
+constexpr size_t LARGE_MANY_BYTES = 227 << 10;
+
 template <class T, int SIDES_>
 struct ManyShape {
     static constexpr int SIDES = SIDES_, BLOCK = 64, PART = 16, PARTS = BLOCK / PART;
-    /* Columns of the triangle in a slice, and how many are there or on their way. */
-    static constexpr int DEPTH = sizeof(T) == 16 ? 16 : 32,
-                         STAGES = sizeof(T) == 16 ? 2 : 3;
     /* For the products a warp has a part's rows. */
     static constexpr int ACROSS = SIDES > 8 ? 2 : 1, WARPS = PARTS * ACROSS,
                          THREADS = 32 * WARPS, FRAGMENTS = SIDES / 8 / ACROSS;
-    static constexpr int SOLVERS = SIDES / 8; /* warps */
-    static_assert(SOLVERS < WARPS);
+    /* Warps in the chain; and how many parts each of the others inverts. */
+    static constexpr int SOLVERS = SIDES / 8, HELPERS = WARPS - SOLVERS,
+                         EACH = (PARTS + HELPERS - 1) / HELPERS;
+    static_assert(HELPERS > 0);
     static constexpr int PAD = 32 / int(sizeof(T)); /* no bank twice */
     static constexpr int PITCH_A = BLOCK + PAD, PITCH_B = SIDES + PAD,
                          PITCH_INVERSE = PART + PAD;
 
-    struct Memory {
-        T solution[LARGE_MANY_ORDER * PITCH_B]; /* a row after the other */
-        T slices[STAGES][DEPTH * PITCH_A];      /* columns */
+    struct Lasting {
+        T solution[LARGE_MANY_ORDER * PITCH_B];     /* a row after the other */
         T inverses[2][PARTS][PART * PITCH_INVERSE]; /* columns, of a block and the next */
     };
+    /* Columns of the triangle in a slice, and how many slices are there or on their way:
+     * as many as there is room for, up to eight. */
+    static constexpr int DEPTH = sizeof(T) == 16 ? 16 : 32, SIZE = DEPTH * PITCH_A,
+                         ROOM = int((LARGE_MANY_BYTES - sizeof(Lasting)) /
+                                    (SIZE * sizeof(T))),
+                         STAGES = ROOM < 8 ? ROOM : 8;
+    static_assert(STAGES > 2);
+
+    struct Memory : Lasting {
+        T slices[STAGES][SIZE];
+    };
+};
+
+/* U x V elements that a block moves between global memory, where they are `of_u` and
+ * `of_v` apart, and shared memory, where those of one v lie side by side and PITCH from v
+ * to v. Where it is not these that lie side by side in global memory, too, elements are
+ * taken by eights, for the sake of the banks. */
+template <int U, int V, int PITCH, int THREADS>
+struct CopyPlaces {
+    static constexpr int COUNT = U * V / THREADS, EIGHTS = THREADS / 8;
+    static_assert(U * V % THREADS == 0 && (EIGHTS % U == 0 || U % EIGHTS == 0));
+    const bool straight;
+    const int u, v; /* of the thread's first element */
+
+    __device__ CopyPlaces(int64_t of_u, int thread)
+        : straight(of_u == 1 || of_u == -1), u(straight ? thread % U : thread / 8 % U),
+          v(straight ? thread / U : thread % 8 + thread / (8 * U) * 8)
+    {
+    }
+    /* act(u, v, place in global memory, in shared memory). */
+    template <class Act>
+    __device__ __forceinline__ void each(int64_t of_u, int64_t of_v, const Act &act) const
+    {
+        const int64_t far = u * of_u + v * of_v;
+        const int near = v * PITCH + u;
+        if (straight) {
+            BL_UNROLL
+            for (int q = 0; q < COUNT; q++) {
+                const int dv = q * (THREADS / U);
+                act(u, v + dv, far + dv * of_v, near + dv * PITCH);
+            }
+        } else {
+            BL_UNROLL
+            for (int q = 0; q < COUNT; q++) {
+                const int du = q * EIGHTS % U, dv = q * EIGHTS / U * 8;
+                act(u + du, v + dv, far + du * of_u + dv * of_v, near + dv * PITCH + du);
+            }
+        }
+    }
 };
 
 #if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 900
@@ -50,6 +100,8 @@ class Many
     const int64_t first; /* of the block's sides */
     const int sides, thread, warp, lane, g, t;
     const int blocks; /* of rows */
+    const CopyPlaces<S::BLOCK, S::DEPTH, S::PITCH_A, S::THREADS> of_triangle;
+    const CopyPlaces<S::SIDES, S::BLOCK, S::PITCH_B, S::THREADS> of_sides;
     int block_to_fetch = 0, slice_to_fetch = 0, slot_to_fetch = 0, slot = 0;
 
     __device__ T as_used(T x) const
@@ -57,50 +109,25 @@ class Many
         return s.turned ? conj(x) : x;
     }
 
-    /* act(row, side) of the thread's elements of 64 rows. Rows that lie side by side are
-     * taken by eights, for the sake of the banks. */
-    template <class Act>
-    __device__ __forceinline__ void each_of_rows(const Act &act) const
-    {
-        constexpr int COUNT = S::BLOCK * S::SIDES / S::THREADS;
-        const bool by_eights = s.step == 1 || s.step == -1;
-        BL_UNROLL
-        for (int q = 0; q < COUNT; q++) {
-            const int e = q * S::THREADS + thread;
-            if (by_eights)
-                act(e / (8 * S::SIDES) * 8 + e % 8, e / 8 % S::SIDES);
-            else
-                act(e / S::SIDES, e % S::SIDES);
-        }
-    }
-
-    __device__ __forceinline__ T *at(int64_t i, int side) const
-    {
-        return s.b + i * s.step + (first + side) * s.apart;
-    }
-
     /* The next slice, and with the first one of a block of rows what is to be solved for.
      */
     __device__ __forceinline__ void fetch_next()
     {
         if (block_to_fetch < blocks) {
-            const int i0 = block_to_fetch * S::BLOCK, k0 = slice_to_fetch * S::DEPTH;
-            const bool by_eights = s.across == 1 || s.across == -1;
-            BL_UNROLL
-            for (int q = 0; q < S::BLOCK * S::DEPTH / S::THREADS; q++) {
-                const int e = q * S::THREADS + thread;
-                const int i = by_eights ? e / 8 % S::BLOCK : e % S::BLOCK,
-                          k = by_eights ? e / (8 * S::BLOCK) * 8 + e % 8 : e / S::BLOCK;
-                const bool there = i0 + i < s.n && k0 + k <= i0 + i;
-                fetch(&m.slices[slot_to_fetch][k * S::PITCH_A + i],
-                      there ? s.a + (i0 + i) * s.down + (k0 + k) * s.across : s.a, there);
-            }
-            if (slice_to_fetch == 0)
-                each_of_rows([&](int i, int side) {
-                    const bool there = i0 + i < s.n && side < sides;
-                    fetch(&m.solution[(i0 + i) * S::PITCH_B + side],
-                          there ? at(i0 + i, side) : s.b, there);
+            const int64_t i0 = block_to_fetch * S::BLOCK, k0 = slice_to_fetch * S::DEPTH;
+            const T *from = s.a + i0 * s.down + k0 * s.across;
+            T *const to = m.slices[slot_to_fetch];
+            const int rows = int(s.n - i0), columns = int(s.n - k0);
+            of_triangle.each(s.down, s.across, [&](int i, int k, int64_t far, int near) {
+                fetch(to + near, from + far, i < rows && k < columns);
+            });
+            if (slice_to_fetch == 0) {
+                const T *sides_from = s.b + i0 * s.step + first * s.apart;
+                T *const sides_to = m.solution + i0 * S::PITCH_B;
+                of_sides.each(s.apart, s.step, [&](int r, int i, int64_t far, int near) {
+                    fetch(sides_to + near, sides_from + far, i < rows && r < sides);
                 });
+            }
             slice_to_fetch++;
             if (slice_to_fetch == (block_to_fetch + 1) * (S::BLOCK / S::DEPTH)) {
                 slice_to_fetch = 0;
@@ -109,6 +136,18 @@ class Many
         }
         fetched_so_far();
         slot_to_fetch = slot_to_fetch + 1 == S::STAGES ? 0 : slot_to_fetch + 1;
+    }
+
+    /* The solution in the rows from i0 on. */
+    __device__ __forceinline__ void put(int64_t i0) const
+    {
+        T *const to = s.b + i0 * s.step + first * s.apart;
+        const T *from = m.solution + i0 * S::PITCH_B;
+        const int rows = int(s.n - i0);
+        of_sides.each(s.apart, s.step, [&](int r, int i, int64_t far, int near) {
+            if (i < rows && r < sides)
+                to[far] = from[near];
+        });
     }
 
     /* The slice that the result is has arrived, and the one before is done with. */
@@ -122,54 +161,57 @@ class Many
         return slice;
     }
 
-    /* The inverses of the parts of a block on the diagonal, by `warps` warps of which
-     * this one is number `own`: a lane has a column. Rows behind the last one are those
+    /* What a lane has of a part on a block's diagonal; rows behind the last one are those
      * of the unit matrix. */
-    __device__ void invert(int block, int own, int warps)
+    using OfPart = T[S::PART * S::PART / 32];
+
+    __device__ __forceinline__ void load_part(int block, int part, OfPart &x) const
     {
-        for (int part = own; part < S::PARTS; part += warps) {
-            const int64_t first_row = int64_t(block) * S::BLOCK + part * S::PART;
-            T *const to = m.inverses[block % 2][part];
-            T loaded[S::PART * S::PART / 32];
-            BL_UNROLL
-            for (int q = 0; q < S::PART * S::PART / 32; q++) {
-                const int e = q * 32 + lane, i = e % S::PART, k = e / S::PART;
-                loaded[q] = i == k ? one<T>() : from_real<T>(0);
-                if (i >= k && !(i == k && s.unit) && first_row + i < s.n)
-                    loaded[q] = as_used(
-                        s.a[(first_row + i) * s.down + (first_row + k) * s.across]);
-            }
-            BL_UNROLL
-            for (int q = 0; q < S::PART * S::PART / 32; q++) {
-                const int e = q * 32 + lane;
-                to[e / S::PART * S::PITCH_INVERSE + e % S::PART] = loaded[q];
-            }
-            __syncwarp();
-            const int column = lane % S::PART;
-            const T reciprocal = div(one<T>(), to[column * S::PITCH_INVERSE + column]);
-            T y[S::PART];
-            BL_UNROLL
-            for (int i = 0; i < S::PART; i++)
-                y[i] = i == column ? one<T>() : from_real<T>(0);
-            BL_UNROLL
-            for (int k = 0; k < S::PART; k++) {
-                const T x = mul(y[k], from_lane(reciprocal, k));
-                y[k] = k < column ? from_real<T>(0) : x; /* 0 times infinity is none */
-                BL_UNROLL
-                for (int i = k + 1; i < S::PART; i++)
-                    y[i] = minus_product<true, PLAIN, PLAIN>(
-                        y[i], to[k * S::PITCH_INVERSE + i], y[k]);
-            }
-            __syncwarp();
-            if (lane < S::PART)
-                BL_UNROLL
-            for (int i = 0; i < S::PART; i++)
-                to[column * S::PITCH_INVERSE + i] = y[i];
+        const int64_t first_row = int64_t(block) * S::BLOCK + part * S::PART;
+        BL_UNROLL
+        for (int q = 0; q < S::PART * S::PART / 32; q++) {
+            const int e = q * 32 + lane, i = e % S::PART, k = e / S::PART;
+            x[q] = i == k ? one<T>() : from_real<T>(0);
+            if (i >= k && !(i == k && s.unit) && first_row + i < s.n)
+                x[q] =
+                    as_used(s.a[(first_row + i) * s.down + (first_row + k) * s.across]);
         }
     }
 
-    /* A factor of 16 rows and 8 columns, whose columns lie `pitch` apart; of 8 rows of the
-     * solution. */
+    /* Its inverse: a lane has a column. */
+    __device__ void invert_part(int block, int part, const OfPart &x)
+    {
+        T *const to = m.inverses[block % 2][part];
+        BL_UNROLL
+        for (int q = 0; q < S::PART * S::PART / 32; q++) {
+            const int e = q * 32 + lane;
+            to[e / S::PART * S::PITCH_INVERSE + e % S::PART] = x[q];
+        }
+        __syncwarp();
+        const int column = lane % S::PART;
+        const T reciprocal = div(one<T>(), to[column * S::PITCH_INVERSE + column]);
+        T y[S::PART];
+        BL_UNROLL
+        for (int i = 0; i < S::PART; i++)
+            y[i] = i == column ? one<T>() : from_real<T>(0);
+        BL_UNROLL
+        for (int k = 0; k < S::PART; k++) {
+            const T z = mul(y[k], from_lane(reciprocal, k));
+            y[k] = k < column ? from_real<T>(0) : z; /* 0 times infinity is none */
+            BL_UNROLL
+            for (int i = k + 1; i < S::PART; i++)
+                y[i] = minus_product<true, PLAIN, PLAIN>(
+                    y[i], to[k * S::PITCH_INVERSE + i], y[k]);
+        }
+        __syncwarp();
+        if (lane < S::PART)
+            BL_UNROLL
+        for (int i = 0; i < S::PART; i++)
+            to[column * S::PITCH_INVERSE + i] = y[i];
+    }
+
+    /* A factor of 16 rows and 8 columns, whose columns lie `pitch` apart; of 8 rows of
+     * the solution. */
     __device__ __forceinline__ void get_left(Factor<T, 4> &left, const T *from, int pitch,
                                              bool as_it_is) const
     {
@@ -229,8 +271,7 @@ class Many
             BL_UNROLL
         for (int f = 0; f < S::FRAGMENTS; f++)
             each_of_fragment(
-                sums[f],
-                m.solution + (i0 + part * S::PART) * S::PITCH_B + side + 8 * f,
+                sums[f], m.solution + (i0 + part * S::PART) * S::PITCH_B + side + 8 * f,
                 [](T &x, T sum) { x = sub(x, sum); });
     }
 
@@ -284,7 +325,8 @@ class Many
         : s(what), m(shared), first(int64_t(blockIdx.x) * S::SIDES),
           sides(int(min(what.sides - first, int64_t(S::SIDES)))), thread(threadIdx.x),
           warp(thread / 32), lane(thread % 32), g(lane / 4), t(lane % 4),
-          blocks(int((what.n + S::BLOCK - 1) / S::BLOCK))
+          blocks(int((what.n + S::BLOCK - 1) / S::BLOCK)), of_triangle(what.down, thread),
+          of_sides(what.apart, thread)
     {
     }
 
@@ -292,24 +334,36 @@ class Many
     {
         for (int stage = 0; stage < S::STAGES - 1; stage++)
             fetch_next();
-        invert(0, warp, S::WARPS);
+        OfPart loaded[S::EACH];
+        if (warp < S::PARTS) {
+            load_part(0, warp, loaded[0]);
+            invert_part(0, warp, loaded[0]);
+        }
         _Pragma("unroll 1") for (int block = 0; block < blocks; block++)
         {
             const int i0 = block * S::BLOCK;
+            auto each_to_invert = [&](const auto &act) {
+                BL_UNROLL
+                for (int e = 0; e < S::EACH; e++) {
+                    const int part = warp - S::SOLVERS + e * S::HELPERS;
+                    if (warp >= S::SOLVERS && part < S::PARTS && block + 1 < blocks)
+                        act(part, loaded[e]);
+                }
+            };
+            each_to_invert([&](int part, OfPart &x) { load_part(block + 1, part, x); });
             take_products(i0);
             _Pragma("unroll 1") for (int k = 0; k < S::BLOCK; k += S::DEPTH)
             {
                 const T *slice = next_slice();
                 if (warp < S::SOLVERS)
                     solve_parts(i0, k / S::PART, slice);
-                else if (k == 0 && block + 1 < blocks)
-                    invert(block + 1, warp - S::SOLVERS, S::WARPS - S::SOLVERS);
+                else if (k == 0)
+                    each_to_invert([&](int part, const OfPart &x) {
+                        invert_part(block + 1, part, x);
+                    });
             }
             __syncthreads();
-            each_of_rows([&](int i, int side) {
-                if (i0 + i < s.n && side < sides)
-                    *at(i0 + i, side) = m.solution[(i0 + i) * S::PITCH_B + side];
-            });
+            put(i0);
         }
     }
 };

@@ -15,6 +15,7 @@
  */
 #include <cmath>
 #include <cstring>
+#include <string>
 #include <vector>
 #include "device.cuh"
 
@@ -107,18 +108,31 @@ Result run(bl_job job, const Card &card, const std::vector<char> &a)
     return result;
 }
 
-bool agree(const bl_job &job, const Result &x, const Result &y)
+/* In what y is not x; empty: in nothing. */
+std::string difference(const bl_job &job, const Result &x, const Result &y)
 {
-    if (x.pivots != y.pivots || x.pivots[job.n] != 0)
-        return false;
+    char text[100] = "";
+    if (x.pivots[job.n] != 0 || y.pivots[job.n] != 0)
+        return "INFO is not 0";
+    if (x.pivots != y.pivots)
+        return "other rows";
     if (job.arithmetic == BL_EXACT)
-        return x.a == y.a;
+        return x.a == y.a ? "" : "other bits";
     const size_t numbers = x.a.size() / (is_double(job) ? 8 : 4);
     const double near = large_one(job) * (is_double(job) ? 1e-14 : 4e-6);
-    for (size_t k = 0; k < numbers; k++)
-        if (!(std::fabs(part(job, x.a, k) - part(job, y.a, k)) <= near))
-            return false;
-    return true;
+    double most = 0;
+    size_t where = 0;
+    for (size_t k = 0; k < numbers; k++) {
+        const double off = std::fabs(part(job, x.a, k) - part(job, y.a, k));
+        if (!(off <= most)) {
+            most = off;
+            where = k / (is_complex(job) ? 2 : 1);
+        }
+    }
+    if (!(most <= near))
+        snprintf(text, sizeof text, "(%lld, %lld) is off by %g, of at most %g",
+                 (long long)(where % job.n), (long long)(where / job.n), most, near);
+    return text;
 }
 
 void compare(bl_job job, const Card &whole)
@@ -137,11 +151,12 @@ void compare(bl_job job, const Card &whole)
         const Card card = {whole.processors, of.capability, of.shared_bytes,
                            of.cooperative};
         const bool taken = large.takes(&job, card);
-        const bool good = !taken || agree(job, run(job, card, a), want);
-        verdict(good ? "" : "not what this card's own kernels give",
-                "large-fallback-%s-%c%s%c-%lld%s%s", of.name, "sdcz"[job.precision],
-                job.uplo ? "potrf-" : "getrf-", job.uplo ? job.uplo : 'x',
-                (long long)job.n, job.arithmetic == BL_FAST ? "-fast" : "",
+        const std::string off =
+            taken ? difference(job, run(job, card, a), want) : std::string();
+        verdict(off.c_str(), "large-fallback-%s-%c%s%c-%lld%s%s", of.name,
+                "sdcz"[job.precision], job.uplo ? "potrf-" : "getrf-",
+                job.uplo ? job.uplo : 'x', (long long)job.n,
+                job.arithmetic == BL_FAST ? "-fast" : "",
                 taken ? "" : "-is-not-for-such-a-card");
     }
 }
@@ -150,10 +165,9 @@ void compare_few(bl_job job, const Card &whole)
 {
     const Card few = {4, whole.capability, whole.shared_bytes, whole.cooperative};
     const std::vector<char> a = matrix(job);
-    const bool good = agree(job, run(job, few, a), run(job, whole, a));
-    verdict(good ? "" : "not what it is with all multiprocessors",
-            "large-fallback-few-multiprocessors-%c-potrf-%c-%lld", "sdcz"[job.precision],
-            job.uplo, (long long)job.n);
+    const std::string off = difference(job, run(job, few, a), run(job, whole, a));
+    verdict(off.c_str(), "large-fallback-few-multiprocessors-%c-potrf-%c-%lld",
+            "sdcz"[job.precision], job.uplo, (long long)job.n);
 }
 
 bl_job job_of(int precision, bool fast, char uplo, int64_t n)
