@@ -13,7 +13,6 @@
 #include "large_many.h"
 #include "large_panel.h"
 #include "large_side.h"
-#include <stdlib.h>
 
 namespace bl
 {
@@ -145,21 +144,11 @@ int64_t least_block(const struct bl_job *job)
     return job->precision >= BL_C ? LARGE_BLOCK<Complex<double>> : LARGE_BLOCK<double>;
 }
 
-int knob(const char *name, int value)
-{
-    const char *text = getenv(name);
-    return text ? atoi(text) : value;
-}
-int OWN(int all)
-{
-    return knob("BL_OWN", all / 6 + 1);
-}
 /* Of a Cholesky factorization in fast arithmetic, as long as there are so many rows a
  * multiprocessor, an outer block is factored first and the rows below it are solved for
- * then, since the update is the longer part of a step; later the chain of panels is. From
- * some more on, outer blocks are as wide as an update needs. */
-#define FAR_ROWS int64_t(knob("BL_FAR", 32))
-#define WIDE_ROWS int64_t(knob("BL_WIDE", 48))
+ * then; of fewer, each panel takes all rows. From some more on, outer blocks are as wide
+ * as an update needs. */
+constexpr int64_t FAR_ROWS[BL_PRECISIONS] = {16, 16, 16, 32}, WIDE_ROWS = 48;
 
 /* The least width of an outer block, and what a part's is a multiple of. */
 constexpr int64_t CHOLESKY_OUTER = 256;
@@ -167,7 +156,7 @@ constexpr int64_t CHOLESKY_OUTER = 256;
 bool has_far_rows(const struct bl_job *job, const Card &card, int64_t j)
 {
     return is_fast(job) && card.capability >= 90 &&
-           job->n - j > FAR_ROWS * card.processors;
+           job->n - j > FAR_ROWS[job->precision] * card.processors;
 }
 
 /* The outer block at column j is as wide as the update of what is behind it needs: cuBLAS
@@ -180,9 +169,7 @@ int64_t outer_block(const struct bl_job *job, const Card &card, int64_t j = 0)
         return least_block(job);
     if (has_cholesky(job)) {
         const bool wide = rest > WIDE_ROWS * card.processors;
-        return !has_far_rows(job, card, j) ? CHOLESKY_OUTER
-               : wide                      ? 1024
-                                           : knob("BL_OUTER", 512);
+        return !has_far_rows(job, card, j) ? CHOLESKY_OUTER : wide ? 1024 : 512;
     }
     if (is_long(job, card))
         return 256;
@@ -409,13 +396,15 @@ constexpr double BLAS_OPERATIONS = double(1 << 30);
 constexpr int64_t BLAS_DEPTH = 128;
 constexpr int SQUARES = 10;
 
-/* By our own matrix product of single precision, which is by the matrix units and twice
- * as fast as cuBLAS's: false where it is not for that. */
+/* By our own matrix product of whole tiles: in single precision, where it is by the
+ * matrix units and twice as fast as cuBLAS's, and what depends on INFO, which cuBLAS's
+ * cannot. False where it is not for that. */
 template <class T>
 bool update_by_tiles(Matrix<T> &x, LargeUpdate<T> u, bool by_rows = false)
 {
-    if (sizeof(Real<T>) == 8 || !is_fast(x.job) || x.brief || u.k < BLAS_DEPTH ||
-        !large_has_draw(u, x.card) || large_tiles_to_draw(u) < x.card.processors)
+    if ((sizeof(Real<T>) == 8 && !u.unless) || !is_fast(x.job) || x.brief ||
+        u.k < BLAS_DEPTH || !large_has_draw(u, x.card) ||
+        large_tiles_to_draw(u) < x.card.processors)
         return false;
     u.chained = x.link();
     x.then(large_by_tiles(u, by_rows, x.stream));
@@ -920,15 +909,15 @@ void update_triangle(Matrix<T> &x, int64_t j, int64_t w, int64_t first, int64_t 
 }
 
 /* Whether a block of columns takes the products of others itself, and of how many. */
-constexpr int64_t TAKEN = 3;
+constexpr int64_t TAKEN = 3, FEW_ROWS = 1024;
 
 template <class T>
-bool takes_products(const Matrix<T> &x)
+bool takes_products(const Matrix<T> &x, int64_t rows)
 {
-    /* Single precision has its products from three on the matrix units: as many take
-     * longer here than in an update, but for 'U'. */
+    /* Single precision has its products from three on the matrix units: of many rows they
+     * take longer here than in an update, but for 'U'. */
     return is_fast(x.job) && x.card.capability >= 90 &&
-           (x.job->precision != BL_S || x.job->uplo == 'U' || knob("BL_TAKES", 0));
+           (x.job->precision != BL_S || x.job->uplo == 'U' || rows <= FEW_ROWS);
 }
 
 /* The columns of v from j to `end`, which have had the products of all before, and of
@@ -939,7 +928,7 @@ void factor_triangle(Matrix<T> &x, int64_t j, int64_t end, int64_t bottom)
 {
     const bool upper = x.job->uplo == 'U';
     const int64_t blocks = (end - j + CHOLESKY_BLOCK - 1) / CHOLESKY_BLOCK;
-    const bool takes = takes_products(x);
+    const bool takes = takes_products(x, bottom - j);
     if (is_fast(x.job) && blocks > (takes ? TAKEN + 1 : 1)) {
         const int64_t middle = j + blocks / 2 * CHOLESKY_BLOCK;
         factor_triangle(x, j, middle, bottom);
@@ -970,7 +959,7 @@ void solve_far(Matrix<T> &x, int64_t j, int64_t end)
     if (rows == 0)
         return;
     for (int64_t i = j, to; i < end; i = to) {
-        to = least(i + LARGE_MANY_ORDER, end);
+        to = least(i + LARGE_MANY_ORDER<T>, end);
         if (i > j && upper)
             take_products(x, {j, i}, {i, to}, {end, x.n});
         else if (i > j)
@@ -1009,7 +998,7 @@ void update_and_factor(Matrix<T> &x, Chain<T> &chain, int64_t w, int64_t j, int6
     const LargeUpdate<T> u = update_of_triangle(x, j - w, w, j, last, x.n);
     if (far && end < x.n && chain.has_side() && large_has_draw(u, x.card)) {
         chain.let_rest_follow();
-        chain.share_update(u, end - j, OWN(all), [&](Matrix<T> &y) {
+        chain.share_update(u, end - j, all / 6 + 1, [&](Matrix<T> &y) {
             update_triangle(y, j - w, w, j, end, end);
             factor_triangle(y, j, end, end);
         });
@@ -1144,25 +1133,42 @@ void solve_few(Matrix<T> &x, bool upwards, Placing placing, bool unit)
     x.few += few_bytes(x.job);
 }
 
-/* B := op(A)^-1 B by wide blocks; see below. */
+/* B := op(A)^-1 B by blocks of rows that one kernel solves for; see below. The next one
+ * loses its products with a block first, and is solved for beside what all others lose.
+ */
 template <class T>
 void solve_many(Matrix<T> &x, bool upwards, Placing placing, bool unit, bool growing)
 {
-    constexpr int64_t BLOCK = LARGE_MANY_ORDER;
+    constexpr int64_t BLOCK = LARGE_MANY_ORDER<T>;
     const int64_t count = (x.n + BLOCK - 1) / BLOCK, sign = upwards ? -1 : 1;
     const bool turned = placing == TURNED;
+    auto block = [&](int64_t number) {
+        const int64_t from = (upwards ? count - 1 - number : number) * BLOCK;
+        return Range{from, least(from + BLOCK, x.n)};
+    };
+    x.chains = true;
+    Chain<T> chain(x, count > 2);
+    Matrix<T> &first = chain.matrix();
     for (int64_t o = 0; o < count; o++) {
-        const int64_t from = (upwards ? count - 1 - o : o) * BLOCK,
-                      to = least(from + BLOCK, x.n), corner = upwards ? to - 1 : from,
-                      sides = growing ? to : x.sides;
-        x.then(large_many(
+        const auto [from, to] = block(o);
+        const int64_t corner = upwards ? to - 1 : from, sides = growing ? to : x.sides;
+        first.then(large_many(
             LargeMany<T>{to - from, x.at(corner, corner), sign * (turned ? x.lda : 1),
                          sign * (turned ? 1 : x.lda), turned, unit, x.b + corner, sign,
-                         x.ldb, sides, x.unless(), x.link()},
-            x.card, x.stream));
+                         x.ldb, sides, x.unless(), first.link()},
+            x.card, first.stream));
+        if (o + 1 == count)
+            break;
+        if (o > 0)
+            chain.wait_for_rest();
+        chain.let_rest_follow();
+        const Range next = block(o + 1);
+        update_sides(first, placing, upwards, from, to - from, next, sides);
         update_sides(x, placing, upwards, from, to - from,
-                     upwards ? Range{0, from} : Range{to, x.n}, sides);
+                     upwards ? Range{0, next.from} : Range{next.to, x.n}, sides);
     }
+    chain.end();
+    x.chains = x.follows = false;
 }
 
 /* B := op(A)^-1 B for a triangle, `unit`: with ones on its diagonal. `growing`: B is the

@@ -13,7 +13,7 @@ namespace
 
 /* Of the largest type no more sides fit on chip. */
 template <class T>
-constexpr int MOST_SIDES = sizeof(T) == 16 ? 8 : 32;
+constexpr int MOST_SIDES = sizeof(T) == 16 ? 16 : 32;
 
 /* Whether two elements that lie side by side can be loaded at once wherever that is
  * done: from an even row or column on, in the order of memory. */
@@ -62,10 +62,10 @@ bool large_has_many(const Card &card)
 template <class T>
 cudaError_t large_many(const LargeMany<T> &s, const Card &card, cudaStream_t stream)
 {
-    if (MOST_SIDES<T> == 8 || s.sides <= 8 * card.processors)
+    if (s.sides <= 8 * card.processors)
         return launch<8>(s, stream);
-    if (s.sides <= 16 * card.processors)
-        return launch<(MOST_SIDES<T> > 8 ? 16 : 8)>(s, stream);
+    if (MOST_SIDES<T> == 16 || s.sides <= 16 * card.processors)
+        return launch<16>(s, stream);
     return launch<MOST_SIDES<T>>(s, stream);
 }
 

@@ -43,7 +43,7 @@ struct ManyShape {
 
     using Square = T[PART * PITCH]; /* PART columns */
     struct Memory {
-        T solution[LARGE_MANY_ORDER * PITCH_B]; /* a row after the other */
+        T solution[LARGE_MANY_ORDER<T> * PITCH_B]; /* a row after the other */
         /* Of a block and the next: the inverses on the diagonal, and what is below them,
          * column after column. */
         Square inverses[2][PARTS], below[2][BELOW];

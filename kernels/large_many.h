@@ -7,7 +7,7 @@
 namespace bl
 {
 
-/* B := op(A)^-1 B for a triangle of order n <= LARGE_MANY_ORDER, in fast arithmetic.
+/* B := op(A)^-1 B for a triangle of order n <= LARGE_MANY_ORDER<T>, in fast arithmetic.
  * Counted in the order of the solve, element (i, k), i >= k, of op(A) is at a + i * down
  * + k * across, conjugated where `turned`, and element i of side r of B at b + i * step +
  * r * apart; `unit`: with ones on the diagonal. */
@@ -24,7 +24,9 @@ struct LargeMany {
     bool chained;          /* see large_launch.h */
 };
 
-constexpr int64_t LARGE_MANY_ORDER = 512;
+/* As many rows as the shared memory of a block has room for. */
+template <class T>
+constexpr int64_t LARGE_MANY_ORDER = sizeof(T) == 16 ? 256 : 512;
 
 /* Whether this card can. */
 template <class T>

@@ -566,7 +566,8 @@ void test_many(int repeats)
     for (int turn = 0; turn < repeats * 5; turn++) {
         const bool upper = below(2), turned = below(2), unit = below(2), rows = below(2),
                    upwards = upper != turned;
-        const int n = 1 + below(below(3) ? 100 : 330), sides = 1 + below(3 * SIDES),
+        constexpr int MOST = std::min<int64_t>(330, LARGE_MANY_ORDER<T>);
+        const int n = 1 + below(below(3) ? 100 : MOST), sides = 1 + below(3 * SIDES),
                   ldb = (rows ? sides : n) + below(3);
         /* Pairs are aligned where the last row and column come first, too. */
         const bool paired = below(2) && !(upwards && n % 2);
@@ -646,9 +647,9 @@ void test_all(int repeats)
         test_fragment_step<T, LARGE_BLOCK<T>>(repeats);
         test_beside<T>(repeats);
     } else {
-        test_drawn<T, PLAIN, PLAIN>(repeats);
         test_drawn<T, PLAIN, PLAIN, true>(repeats);
     }
+    test_drawn<T, PLAIN, PLAIN>(repeats);
     test_update<T>("update on tensor cores", true, repeats,
                    by_fragments<T, FragmentTile<T, 64, 32, 16, 3>>);
     if constexpr (sizeof(Real<T>) == 4)
@@ -656,10 +657,9 @@ void test_all(int repeats)
                        by_fragments<T, FragmentTile<T, 64, 32, 16, 3>>, true);
     test_tile_numbers<T>(repeats);
     test_many<T, 8>(repeats);
-    if constexpr (sizeof(T) < 16) {
-        test_many<T, 16>(repeats);
+    test_many<T, 16>(repeats);
+    if constexpr (sizeof(T) < 16)
         test_many<T, 32>(repeats);
-    }
     test_drawn<T, PLAIN, TURNED>(repeats);
     test_drawn<T, TURNED, PLAIN>(repeats);
 }
