@@ -168,8 +168,9 @@ int64_t outer_block(const struct bl_job *job, const Card &card, int64_t j = 0)
     if (!is_fast(job))
         return least_block(job);
     if (has_cholesky(job)) {
-        const bool wide = rest > WIDE_ROWS * card.processors;
-        return !has_far_rows(job, card, j) ? CHOLESKY_OUTER : wide ? 1024 : 512;
+        const bool first = j == job->from, /* nothing is done beside its panels */
+            wide = rest > WIDE_ROWS * card.processors;
+        return first || !has_far_rows(job, card, j) ? CHOLESKY_OUTER : wide ? 1024 : 512;
     }
     if (is_long(job, card))
         return 256;
@@ -396,15 +397,13 @@ constexpr double BLAS_OPERATIONS = double(1 << 30);
 constexpr int64_t BLAS_DEPTH = 128;
 constexpr int SQUARES = 10;
 
-/* By our own matrix product of whole tiles: in single precision, where it is by the
- * matrix units and twice as fast as cuBLAS's, and what depends on INFO, which cuBLAS's
- * cannot. False where it is not for that. */
+/* By our own matrix product of single precision, which is by the matrix units and twice
+ * as fast as cuBLAS's: false where it is not for that. */
 template <class T>
 bool update_by_tiles(Matrix<T> &x, LargeUpdate<T> u, bool by_rows = false)
 {
-    if ((sizeof(Real<T>) == 8 && !u.unless) || !is_fast(x.job) || x.brief ||
-        u.k < BLAS_DEPTH || !large_has_draw(u, x.card) ||
-        large_tiles_to_draw(u) < x.card.processors)
+    if (sizeof(Real<T>) == 8 || !is_fast(x.job) || x.brief || u.k < BLAS_DEPTH ||
+        !large_has_draw(u, x.card) || large_tiles_to_draw(u) < x.card.processors)
         return false;
     u.chained = x.link();
     x.then(large_by_tiles(u, by_rows, x.stream));
@@ -1133,42 +1132,25 @@ void solve_few(Matrix<T> &x, bool upwards, Placing placing, bool unit)
     x.few += few_bytes(x.job);
 }
 
-/* B := op(A)^-1 B by blocks of rows that one kernel solves for; see below. The next one
- * loses its products with a block first, and is solved for beside what all others lose.
- */
+/* B := op(A)^-1 B by blocks of rows that one kernel solves for; see below. */
 template <class T>
 void solve_many(Matrix<T> &x, bool upwards, Placing placing, bool unit, bool growing)
 {
     constexpr int64_t BLOCK = LARGE_MANY_ORDER<T>;
     const int64_t count = (x.n + BLOCK - 1) / BLOCK, sign = upwards ? -1 : 1;
     const bool turned = placing == TURNED;
-    auto block = [&](int64_t number) {
-        const int64_t from = (upwards ? count - 1 - number : number) * BLOCK;
-        return Range{from, least(from + BLOCK, x.n)};
-    };
-    x.chains = true;
-    Chain<T> chain(x, count > 2);
-    Matrix<T> &first = chain.matrix();
     for (int64_t o = 0; o < count; o++) {
-        const auto [from, to] = block(o);
-        const int64_t corner = upwards ? to - 1 : from, sides = growing ? to : x.sides;
-        first.then(large_many(
+        const int64_t from = (upwards ? count - 1 - o : o) * BLOCK,
+                      to = least(from + BLOCK, x.n), corner = upwards ? to - 1 : from,
+                      sides = growing ? to : x.sides;
+        x.then(large_many(
             LargeMany<T>{to - from, x.at(corner, corner), sign * (turned ? x.lda : 1),
                          sign * (turned ? 1 : x.lda), turned, unit, x.b + corner, sign,
-                         x.ldb, sides, x.unless(), first.link()},
-            x.card, first.stream));
-        if (o + 1 == count)
-            break;
-        if (o > 0)
-            chain.wait_for_rest();
-        chain.let_rest_follow();
-        const Range next = block(o + 1);
-        update_sides(first, placing, upwards, from, to - from, next, sides);
+                         x.ldb, sides, x.unless(), x.link()},
+            x.card, x.stream));
         update_sides(x, placing, upwards, from, to - from,
-                     upwards ? Range{0, next.from} : Range{next.to, x.n}, sides);
+                     upwards ? Range{0, from} : Range{to, x.n}, sides);
     }
-    chain.end();
-    x.chains = x.follows = false;
 }
 
 /* B := op(A)^-1 B for a triangle, `unit`: with ones on its diagonal. `growing`: B is the

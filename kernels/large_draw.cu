@@ -60,8 +60,9 @@ cudaError_t launch(const LargeUpdate<T> &u, const Launch &l)
 template <class T>
 cudaError_t launch(const LargeUpdate<T> &u, const Launch &l)
 {
-    if (u.of_a == u.of_b) /* what is not of a triangle */
-        return launch<T, PLAIN, PLAIN>(u, l);
+    if constexpr (sizeof(Real<T>) == 4) /* what is not of a triangle */
+        if (u.of_a == u.of_b)
+            return launch<T, PLAIN, PLAIN>(u, l);
     return u.of_a == TURNED ? launch<T, TURNED, PLAIN>(u, l)
                             : launch<T, PLAIN, TURNED>(u, l);
 }
@@ -72,8 +73,8 @@ template <class T>
 bool large_has_draw(const LargeUpdate<T> &u, const Card &card)
 {
     using G = TileToDraw<T>;
-    return card.capability >= 90 && !u.fresh && u.k % G::DEPTH == 0 &&
-           u.k >= G::DEPTH * G::STAGES;
+    return card.capability >= 90 && !u.fresh && !u.unless && u.k % G::DEPTH == 0 &&
+           u.k >= G::DEPTH * G::STAGES && (sizeof(Real<T>) == 4 || u.part != WHOLE);
 }
 
 template <class T>
@@ -101,7 +102,7 @@ cudaError_t large_by_tiles(const LargeUpdate<T> &u, bool by_rows, cudaStream_t s
 
 #define BL_INSTANCE(T)                                                                   \
     template bool large_has_draw(const LargeUpdate<T> &, const Card &);                  \
-    template int64_t large_tiles_to_draw(const LargeUpdate<T> &, int64_t);               \
+    template int64_t large_tiles_to_draw(const LargeUpdate<T> &, int64_t);                        \
     template cudaError_t large_draw(const LargeUpdate<T> &, const LargeDraw &, int,      \
                                     cudaStream_t, cudaEvent_t);                          \
     template cudaError_t large_by_tiles(const LargeUpdate<T> &, bool, cudaStream_t);

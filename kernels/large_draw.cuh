@@ -231,8 +231,6 @@ __global__ void __launch_bounds__(G::THREADS, 1)
     };
 
     await_previous();
-    if (u.unless && *u.unless)
-        return;
     draw_tile(drawn[0]);
     __syncthreads();
     begin_fetching(drawn[0]);

@@ -18,7 +18,7 @@ struct LargeDraw {
     int64_t hole = 0;
 };
 
-/* Whether u can be done so on this card. */
+/* Whether u can be done so on this card: in double precision the update of a triangle. */
 template <class T>
 bool large_has_draw(const LargeUpdate<T> &u, const Card &card);
 

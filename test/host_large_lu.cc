@@ -647,9 +647,9 @@ void test_all(int repeats)
         test_fragment_step<T, LARGE_BLOCK<T>>(repeats);
         test_beside<T>(repeats);
     } else {
+        test_drawn<T, PLAIN, PLAIN>(repeats);
         test_drawn<T, PLAIN, PLAIN, true>(repeats);
     }
-    test_drawn<T, PLAIN, PLAIN>(repeats);
     test_update<T>("update on tensor cores", true, repeats,
                    by_fragments<T, FragmentTile<T, 64, 32, 16, 3>>);
     if constexpr (sizeof(Real<T>) == 4)

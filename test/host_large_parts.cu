@@ -233,7 +233,7 @@ cudaError_t large_draw(const LargeUpdate<T> &u, const LargeDraw &draw, int proce
 template <class T>
 cudaError_t large_by_tiles(const LargeUpdate<T> &, bool, cudaStream_t)
 {
-    abort(); /* is not asked for in double precision without a solve */
+    abort(); /* double precision has none */
 }
 template <class T>
 bool large_takes_left(int64_t, const Card &)
