@@ -168,9 +168,8 @@ int64_t outer_block(const struct bl_job *job, const Card &card, int64_t j = 0)
     if (!is_fast(job))
         return least_block(job);
     if (has_cholesky(job)) {
-        const bool first = j == job->from, /* nothing is done beside its panels */
-            wide = rest > WIDE_ROWS * card.processors;
-        return first || !has_far_rows(job, card, j) ? CHOLESKY_OUTER : wide ? 1024 : 512;
+        const bool wide = rest > WIDE_ROWS * card.processors;
+        return !has_far_rows(job, card, j) ? CHOLESKY_OUTER : wide ? 1024 : 512;
     }
     if (is_long(job, card))
         return 256;
@@ -908,15 +907,15 @@ void update_triangle(Matrix<T> &x, int64_t j, int64_t w, int64_t first, int64_t 
 }
 
 /* Whether a block of columns takes the products of others itself, and of how many. */
-constexpr int64_t TAKEN = 3, FEW_ROWS = 1024;
+constexpr int64_t TAKEN = 3;
 
 template <class T>
-bool takes_products(const Matrix<T> &x, int64_t rows)
+bool takes_products(const Matrix<T> &x, bool far)
 {
     /* Single precision has its products from three on the matrix units: of many rows they
      * take longer here than in an update, but for 'U'. */
     return is_fast(x.job) && x.card.capability >= 90 &&
-           (x.job->precision != BL_S || x.job->uplo == 'U' || rows <= FEW_ROWS);
+           (x.job->precision != BL_S || x.job->uplo == 'U' || far);
 }
 
 /* The columns of v from j to `end`, which have had the products of all before, and of
@@ -927,7 +926,7 @@ void factor_triangle(Matrix<T> &x, int64_t j, int64_t end, int64_t bottom)
 {
     const bool upper = x.job->uplo == 'U';
     const int64_t blocks = (end - j + CHOLESKY_BLOCK - 1) / CHOLESKY_BLOCK;
-    const bool takes = takes_products(x, bottom - j);
+    const bool takes = takes_products(x, has_far_rows(x.job, x.card, j));
     if (is_fast(x.job) && blocks > (takes ? TAKEN + 1 : 1)) {
         const int64_t middle = j + blocks / 2 * CHOLESKY_BLOCK;
         factor_triangle(x, j, middle, bottom);
@@ -948,6 +947,49 @@ void factor_triangle(Matrix<T> &x, int64_t j, int64_t end, int64_t bottom)
     }
 }
 
+/* The rows of v from `bottom` on: the columns behind `of`, up to `end`, lose their
+ * products with those. */
+template <class T>
+void take_far_products(Matrix<T> &x, Range of, int64_t end, int64_t bottom)
+{
+    if (x.job->uplo == 'U')
+        take_products(x, of, {of.to, end}, {bottom, x.n});
+    else
+        update(x,
+               LargeUpdate<T>{x.n - bottom, end - of.to, of.to - of.from,
+                              x.at(bottom, of.from), x.lda, x.at(of.to, of.from), x.lda,
+                              x.at(bottom, of.to), x.lda, PLAIN, TURNED, WHOLE});
+}
+
+/* The rows below an outer block from j to `end` are solved for by one kernel for all
+ * multiprocessors, or, where that is no faster, by one for each 64 columns beside the
+ * update. */
+template <class T>
+bool solves_beside(const Matrix<T> &x)
+{
+    return x.job->precision == BL_Z;
+}
+
+/* The columns of v from j to `end`, after those before it: the rows from `bottom` on, by
+ * 64 columns. */
+template <class T>
+void solve_by_blocks(Matrix<T> &x, int64_t j, int64_t end, int64_t bottom)
+{
+    const bool upper = x.job->uplo == 'U';
+    const int64_t blocks = (end - j) / CHOLESKY_BLOCK, rows = x.n - bottom;
+    if (blocks > TAKEN + 1) {
+        const int64_t middle = j + blocks / 2 * CHOLESKY_BLOCK;
+        solve_by_blocks(x, j, middle, bottom);
+        take_far_products(x, {j, middle}, end, bottom);
+        solve_by_blocks(x, middle, end, bottom);
+        return;
+    }
+    for (int64_t i = j; i < end; i += CHOLESKY_BLOCK)
+        x.then(large_far(LargeFar<T>{upper, x.at(i, i), x.lda, bottom - i, rows, i - j,
+                                     &x.state->info, x.link()},
+                         x.stream));
+}
+
 /* The columns of v from j to `end`, of which the rows up to `end` have been factored: the
  * rows below. */
 template <class T>
@@ -957,13 +999,14 @@ void solve_far(Matrix<T> &x, int64_t j, int64_t end)
     const int64_t rows = x.n - end;
     if (rows == 0)
         return;
+    if (solves_beside(x)) {
+        solve_by_blocks(x, j, end, end);
+        return;
+    }
     for (int64_t i = j, to; i < end; i = to) {
         to = least(i + LARGE_MANY_ORDER<T>, end);
-        if (i > j && upper)
-            take_products(x, {j, i}, {i, to}, {end, x.n});
-        else if (i > j)
-            update(x, LargeUpdate<T>{rows, to - i, i - j, x.at(end, j), x.lda, x.at(i, j),
-                                     x.lda, x.at(end, i), x.lda, PLAIN, TURNED, WHOLE});
+        if (i > j)
+            take_far_products(x, {j, i}, to, end);
         x.then(large_many(
             LargeMany<T>{to - i, x.at(i, i), upper ? x.lda : 1, upper ? 1 : x.lda, true,
                          false, upper ? x.at(i, end) : x.at(end, i), upper ? 1 : x.lda,
@@ -984,34 +1027,53 @@ bool gives_way_to_blocks(const Matrix<T> &x, int64_t w, int64_t end)
     return operations / BRIEF_RATE[x.job->precision][1] < double(w) / rate;
 }
 
+/* An outer block, its rows below later if they are far. */
+template <class T>
+void factor_outer_triangle(Matrix<T> &x, int64_t j, int64_t end)
+{
+    const bool far = has_far_rows(x.job, x.card, j);
+    factor_triangle(x, j, end, far ? end : x.n);
+    if (far && solves_beside(x))
+        solve_far(x, j, end);
+}
+
 /* The columns before j have had all their products; those behind lose the products of the
- * w columns from j - w on, and the chain goes on with the outer block from j to `end`,
- * beside it if the rows below the block are solved for later: all that the chain waits
- * for then is the block on the diagonal. */
+ * w columns from j - w on, and the chain goes on with the outer block from j to `end`
+ * beside that. What the chain waits for is the block on the diagonal alone where the rows
+ * below it are solved for later. */
 template <class T>
 void update_and_factor(Matrix<T> &x, Chain<T> &chain, int64_t w, int64_t j, int64_t end)
 {
     const int64_t last = part_of(x.job).to;
-    const int all = x.card.processors;
-    const bool far = has_far_rows(x.job, x.card, j);
-    const LargeUpdate<T> u = update_of_triangle(x, j - w, w, j, last, x.n);
-    if (far && end < x.n && chain.has_side() && large_has_draw(u, x.card)) {
+    const bool far = has_far_rows(x.job, x.card, j) && chain.has_side(),
+               later = far && !solves_beside(x) && end < x.n;
+    const int own = x.card.processors / 6 + 1;
+    const LargeUpdate<T> all = update_of_triangle(x, j - w, w, j, last, x.n),
+                         rest = update_of_triangle(x, j - w, w, end, last, x.n);
+    if (later && large_has_draw(all, x.card)) {
         chain.let_rest_follow();
-        chain.share_update(u, end - j, all / 6 + 1, [&](Matrix<T> &y) {
+        chain.share_update(all, end - j, own, [&](Matrix<T> &y) {
             update_triangle(y, j - w, w, j, end, end);
-            factor_triangle(y, j, end, end);
+            factor_outer_triangle(y, j, end);
         });
         return;
     }
     update_triangle(chain.matrix(), j - w, w, j, end, x.n);
-    if (end < last)
-        chain.let_rest_follow();
-    factor_triangle(chain.matrix(), j, end, far ? end : x.n);
-    if (end < last) {
-        x.brief = chain.has_side() && gives_way_to_blocks(x, w, end);
-        update_triangle(x, j - w, w, end, last, x.n);
-        x.brief = false;
+    auto blocks = [&](Matrix<T> &y) { factor_outer_triangle(y, j, end); };
+    if (end == last) {
+        blocks(chain.matrix());
+        return;
     }
+    chain.let_rest_follow();
+    if (far && large_has_draw(rest, x.card) &&
+        large_tiles_to_draw(rest) >= 2 * x.card.processors) {
+        chain.share_update(rest, 0, own, blocks);
+        return;
+    }
+    blocks(chain.matrix());
+    x.brief = chain.has_side() && gives_way_to_blocks(x, w, end);
+    update_part(x, rest);
+    x.brief = false;
 }
 
 template <class T>
@@ -1031,17 +1093,15 @@ void factor_cholesky(Matrix<T> &x)
     };
     int64_t j = part.from, next = after(j);
     Chain<T> chain(x, after(next) < part.to);
-    bool far = has_far_rows(x.job, x.card, j);
-    factor_triangle(chain.matrix(), j, next, far ? next : x.n);
+    factor_outer_triangle(chain.matrix(), j, next);
     for (int64_t end; !chain.failed(); j = next, next = end) {
-        if (far)
+        if (has_far_rows(x.job, x.card, j) && !solves_beside(x))
             solve_far(chain.matrix(), j, next);
         if (next == part.to)
             break;
         end = after(next);
         update_and_factor(x, chain, next - j, next, end);
         chain.wait_for_rest();
-        far = has_far_rows(x.job, x.card, next);
     }
     chain.end();
     x.chains = x.follows = false;

@@ -222,5 +222,8 @@ template <class T>
 cudaError_t large_diagonal(const LargeDiagonal<T> &d, const Card &card,
                            cudaStream_t stream);
 
+template <class T>
+cudaError_t large_far(const LargeFar<T> &d, cudaStream_t stream);
+
 } // namespace bl
 #endif

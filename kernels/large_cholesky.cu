@@ -2,7 +2,7 @@
  *
  * Called by large.cu through large.h.
  */
-#include "large_cholesky_left.cuh"
+#include "large_cholesky_far.cuh"
 #include "large.h"
 #include "large_fetch.cuh"
 #include "large_launch.h"
@@ -100,6 +100,22 @@ __global__ void __launch_bounds__(CholeskyLeft<T, UPPER>::THREADS,
         Panel::put_info(m, d);
 }
 
+template <class T, bool UPPER>
+__global__ void __launch_bounds__(CholeskyFar<T, UPPER>::THREADS, sizeof(T) == 16 ? 1 : 2)
+    solve_far(const __grid_constant__ LargeFar<T> d)
+{
+    using Far = CholeskyFar<T, UPPER>;
+    extern __shared__ __align__(16) char memory[];
+    let_next_begin();
+    await_previous();
+    if (*d.info != 0)
+        return;
+    Far far(d, int64_t(blockIdx.x) * Far::ROWS, *(typename Far::Memory *)memory,
+            threadIdx.x);
+    far.take_products();
+    far.solve();
+}
+
 template <class P>
 cudaError_t launch(const void *kernel, int64_t blocks, int threads, int memory,
                    const P &d, cudaStream_t stream)
@@ -126,6 +142,14 @@ cudaError_t launch(const LargeDiagonal<T> &d, const Card &card, cudaStream_t str
                   Panel::THREADS, int(sizeof(typename Panel::Memory)), d, stream);
 }
 
+template <class T, bool UPPER>
+cudaError_t launch(const LargeFar<T> &d, cudaStream_t stream)
+{
+    using Far = CholeskyFar<T, UPPER>;
+    return launch((const void *)solve_far<T, UPPER>, (d.rows + Far::ROWS - 1) / Far::ROWS,
+                  Far::THREADS, int(sizeof(typename Far::Memory)), d, stream);
+}
+
 } // namespace
 
 template <class T>
@@ -141,10 +165,17 @@ cudaError_t large_diagonal(const LargeDiagonal<T> &d, const Card &card,
     return d.upper ? launch<T, true>(d, card, stream) : launch<T, false>(d, card, stream);
 }
 
+template <class T>
+cudaError_t large_far(const LargeFar<T> &d, cudaStream_t stream)
+{
+    return d.upper ? launch<T, true>(d, stream) : launch<T, false>(d, stream);
+}
+
 #define BL_INSTANCE(T)                                                                   \
     template size_t large_diagonal_memory<T>();                                          \
     template cudaError_t large_diagonal(const LargeDiagonal<T> &, const Card &,          \
-                                        cudaStream_t);
+                                        cudaStream_t);                                   \
+    template cudaError_t large_far(const LargeFar<T> &, cudaStream_t);
 BL_FOR_EACH_TYPE(BL_INSTANCE)
 
 } // namespace bl

@@ -36,5 +36,19 @@ struct LargeDiagonal {
     int64_t before;
 };
 
+/* `rows` rows, or where `upper` columns, of the 64 columns from the diagonal block at `a`
+ * on, the first of them `far` behind the block's first: in fast arithmetic they lose the
+ * products of the `before` columns to the left of the block and are solved for with its
+ * triangle, unless *info is not 0. */
+template <class T>
+struct LargeFar {
+    bool upper;
+    T *a;
+    int64_t lda;
+    int64_t far, rows, before;
+    const int64_t *info;
+    bool chained; /* see large_launch.h */
+};
+
 } // namespace bl
 #endif

@@ -7,7 +7,7 @@
  * and what "equal" is.
  */
 #include "host_block.h"
-#include "large_cholesky_left.cuh"
+#include "large_cholesky_far.cuh"
 #include "host_cases.h"
 
 namespace
@@ -73,9 +73,31 @@ void factor(Case<T> &c)
     c.info = int(info);
 }
 
-/* In fast arithmetic, where `blocks` blocks of 64 columns take each other's products. */
+/* The rows from `bottom` on of the 64 columns from j on, which belong to an outer block
+ * that begins at `begin`. */
 template <class T, bool UPPER>
-void factor_fast(Case<T> &c, int blocks)
+void solve_far(Case<T> &c, int64_t begin, int64_t j, int64_t bottom, const int64_t &info)
+{
+    using Far = CholeskyFar<T, UPPER>;
+    auto memory = std::make_unique<typename Far::Memory>();
+    const LargeFar<T> d = {UPPER,        &c.a[j + j * size_t(c.lda)],
+                           c.lda,        bottom - j,
+                           c.n - bottom, j - begin,
+                           &info,        false};
+    for (int64_t first = 0; first < d.rows; first += Far::ROWS) {
+        memset((void *)memory.get(), 0xff, sizeof *memory);
+        host_warp::run(Far::THREADS, [&](int thread) {
+            Far far(d, first, *memory, thread);
+            far.take_products();
+            far.solve();
+        });
+    }
+}
+
+/* In fast arithmetic, where `blocks` blocks of 64 columns take each other's products;
+ * `far`: of the rows below them later. */
+template <class T, bool UPPER>
+void factor_fast(Case<T> &c, int blocks, bool far)
 {
     using Left = CholeskyLeft<T, UPPER>;
     using Panel = typename Left::Panel;
@@ -92,7 +114,7 @@ void factor_fast(Case<T> &c, int blocks)
                                     lda,
                                     nullptr,
                                     0,
-                                    n - next,
+                                    (far ? std::min(n, begin + blocks * NB) : n) - next,
                                     &info,
                                     j,
                                     &arrived,
@@ -120,6 +142,8 @@ void factor_fast(Case<T> &c, int blocks)
         }
         if (next - begin < blocks * NB)
             continue;
+        for (int64_t i = begin; far && i < next && next < n && info == 0; i += NB)
+            solve_far<T, UPPER>(c, begin, i, next, info);
         auto v = [&](int64_t i, int64_t k) -> T & {
             return *element(UPPER, c.a.data(), lda, i, k);
         };
@@ -153,7 +177,7 @@ void test_fast(int repeats)
         c.a0 = c.a;
         const Array<T> before = c.a;
         const int blocks = 1 + turn % 4;
-        factor_fast<T, UPPER>(c, blocks);
+        factor_fast<T, UPPER>(c, blocks, turn / 4 % 2);
         reference(uplo, &c.n, c.a0.data(), &c.lda, &c.info0, 1);
         c.label += text(" uplo=%s turn=%d blocks=%d", uplo, turn, blocks);
         judge_by_residual(c, UPPER, before, report);

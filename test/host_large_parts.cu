@@ -127,6 +127,23 @@ void step(const LargeDiagonal<double> &d)
     }
 }
 
+void step(const LargeFar<double> &d)
+{
+    auto l = [&](int64_t i, int64_t k) -> double & {
+        return d.a[d.upper ? k + i * d.lda : i + k * d.lda];
+    };
+    for (int64_t i = d.far; i < d.far + d.rows && *d.info == 0; i++) {
+        for (int64_t k = -d.before; k < 0; k++)
+            for (int64_t j = 0; j < 64; j++)
+                l(i, j) -= l(i, k) * l(j, k);
+        for (int64_t k = 0; k < 64; k++) {
+            l(i, k) *= 1 / l(k, k);
+            for (int64_t j = k + 1; j < 64; j++)
+                l(i, j) -= l(i, k) * l(j, k);
+        }
+    }
+}
+
 void step(const LargeMany<double> &s)
 {
     auto a = [&](int64_t i, int64_t k) { return s.a[i * s.down + k * s.across]; };
@@ -192,6 +209,11 @@ cudaError_t large_triangle(const LargeTriangle<T> &s, cudaStream_t)
 }
 template <class T>
 cudaError_t large_diagonal(const LargeDiagonal<T> &d, const Card &, cudaStream_t)
+{
+    return take(d);
+}
+template <class T>
+cudaError_t large_far(const LargeFar<T> &d, cudaStream_t)
 {
     return take(d);
 }
@@ -315,6 +337,7 @@ NEVER(large_few, LargeFew<T>, bool)
     template cudaError_t large_triangle(const LargeTriangle<T> &, cudaStream_t);         \
     template cudaError_t large_diagonal(const LargeDiagonal<T> &, const Card &,          \
                                         cudaStream_t);                                   \
+    template cudaError_t large_far(const LargeFar<T> &, cudaStream_t);                   \
     template bool large_has_many<T>(const Card &);                                       \
     template cudaError_t large_many(const LargeMany<T> &, const Card &, cudaStream_t);   \
     template bool large_has_draw(const LargeUpdate<T> &, const Card &);                  \
