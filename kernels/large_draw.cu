@@ -102,7 +102,7 @@ cudaError_t large_by_tiles(const LargeUpdate<T> &u, bool by_rows, cudaStream_t s
 
 #define BL_INSTANCE(T)                                                                   \
     template bool large_has_draw(const LargeUpdate<T> &, const Card &);                  \
-    template int64_t large_tiles_to_draw(const LargeUpdate<T> &, int64_t);                        \
+    template int64_t large_tiles_to_draw(const LargeUpdate<T> &, int64_t);               \
     template cudaError_t large_draw(const LargeUpdate<T> &, const LargeDraw &, int,      \
                                     cudaStream_t, cudaEvent_t);                          \
     template cudaError_t large_by_tiles(const LargeUpdate<T> &, bool, cudaStream_t);
