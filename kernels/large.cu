@@ -117,14 +117,21 @@ bool is_few(const struct bl_job *job, const Card &card)
            needed[job->precision] <= card.shared_bytes;
 }
 
-/* Whether blocks of many right-hand sides are solved for by one kernel. */
-bool has_many(const struct bl_job *job, const Card &card)
+bool has_many_on(const struct bl_job *job, const Card &card)
 {
     static bool (*const has[])(const Card &) = {
         large_has_many<float>, large_has_many<double>, large_has_many<Complex<float>>,
         large_has_many<Complex<double>>};
+    return has[job->precision](card);
+}
+
+/* Whether blocks of right-hand sides are solved for by one kernel. In single precision
+ * the matrix units lose two bits of a factor, which is for many sides only. */
+bool has_many(const struct bl_job *job, const Card &card)
+{
+    const bool single = job->precision == BL_S || job->precision == BL_C;
     return is_fast(job) && has_solve(job) && !is_few(job, card) &&
-           has[job->precision](card);
+           (!single || is_deep(job)) && has_many_on(job, card);
 }
 
 bool is_turned(const struct bl_job *job)
@@ -155,7 +162,7 @@ constexpr int64_t CHOLESKY_OUTER = 256;
 
 bool has_far_rows(const struct bl_job *job, const Card &card, int64_t j)
 {
-    return is_fast(job) && card.capability >= 90 &&
+    return is_fast(job) && has_many_on(job, card) &&
            job->n - j > FAR_ROWS[job->precision] * card.processors;
 }
 

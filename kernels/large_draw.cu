@@ -73,6 +73,12 @@ template <class T>
 bool large_has_draw(const LargeUpdate<T> &u, const Card &card)
 {
     using G = TileToDraw<T>;
+    constexpr size_t BYTES[] = {DRAWN_BYTES<T, G, PLAIN, PLAIN, 16>,
+                                DRAWN_BYTES<T, G, PLAIN, TURNED, 16>,
+                                DRAWN_BYTES<T, G, TURNED, PLAIN, 16>};
+    for (size_t bytes : BYTES)
+        if (bytes > card.shared_bytes)
+            return false;
     return card.capability >= 90 && !u.fresh && !u.unless && u.k % G::DEPTH == 0 &&
            u.k >= G::DEPTH * G::STAGES && (sizeof(Real<T>) == 4 || u.part != WHOLE);
 }

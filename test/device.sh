@@ -91,7 +91,6 @@ else
     sanitize memcheck large_fast "$(program large_fast)" 600 dc graded
     sanitize memcheck large_fallback "$BUILD/test/device/large_fallback" few
     sanitize racecheck large_panel "$BUILD/test/device/large_panel" race
-    sanitize racecheck large_fallback "$BUILD/test/device/large_fallback" race d
     sanitize racecheck batch "$(program batch)" --tiny
     sanitize racecheck tiny "$(program tiny)" 0 small
     sanitize memcheck tiny "$(program tiny)" 0 small

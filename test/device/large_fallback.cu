@@ -3,11 +3,11 @@
  * test/device.sh.
  *
  *   large_fallback
- *   large_fallback few|race [PRECISIONS]
+ *   large_fallback few [PRECISIONS]
  *
  * `few`: only Cholesky as if there were few multiprocessors, which is how a much larger
  * matrix is worked on: rows below an outer block are solved for apart, and tiles of an
- * update are drawn; `race`: a single, small one in each precision, for racecheck.
+ * update are drawn.
  *
  * Exact arithmetic must give the bits that this card's own kernels give, and fast
  * arithmetic the same rows and nearly the same numbers: the matrices are well conditioned
@@ -192,14 +192,11 @@ int main(int argc, char **argv)
 {
     const Card whole = this_card();
     const char *const precisions = argc > 2 ? argv[2] : "sdcz";
-    const bool race = argc > 1 && strcmp(argv[1], "race") == 0;
     for (int p = 0; p < BL_PRECISIONS; p++)
         for (char uplo : {'L', 'U'})
             for (int64_t n : {3300, 3073})
-                if (strchr(precisions, "sdcz"[p]) && !race)
+                if (strchr(precisions, "sdcz"[p]))
                     compare_few(job_of(p, true, uplo, n), whole);
-                else if (strchr(precisions, "sdcz"[p]) && uplo == 'L' && n == 3073)
-                    compare_few(job_of(p, true, uplo, 1100), whole);
     for (int p = 0; p < BL_PRECISIONS && argc < 2; p++)
         for (int fast = 0; fast < 2; fast++)
             for (char uplo : {'\0', 'L', 'U'})
