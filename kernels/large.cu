@@ -117,6 +117,7 @@ bool is_few(const struct bl_job *job, const Card &card)
            needed[job->precision] <= card.shared_bytes;
 }
 
+/* Whether the card has the kernel of large_many.h for the job's precision. */
 bool has_many_on(const struct bl_job *job, const Card &card)
 {
     static bool (*const has[])(const Card &) = {
@@ -1006,10 +1007,6 @@ void solve_far(Matrix<T> &x, int64_t j, int64_t end)
     const int64_t rows = x.n - end;
     if (rows == 0)
         return;
-    if (solves_beside(x)) {
-        solve_by_blocks(x, j, end, end);
-        return;
-    }
     for (int64_t i = j, to; i < end; i = to) {
         to = least(i + LARGE_MANY_ORDER<T>, end);
         if (i > j)
@@ -1040,8 +1037,8 @@ void factor_outer_triangle(Matrix<T> &x, int64_t j, int64_t end)
 {
     const bool far = has_far_rows(x.job, x.card, j);
     factor_triangle(x, j, end, far ? end : x.n);
-    if (far && solves_beside(x))
-        solve_far(x, j, end);
+    if (far && solves_beside(x) && end < x.n)
+        solve_by_blocks(x, j, end, end);
 }
 
 /* The columns before j have had all their products; those behind lose the products of the
